@@ -1,0 +1,93 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// keyTable is the part of docs/queues.toml.md that comes from the keys.
+func keyTable() string {
+	var b strings.Builder
+	section := func(title string, keys []key) {
+		fmt.Fprintf(&b, "\n## %s\n\n| key | meaning | must be | left out |\n|---|---|---|---|\n", title)
+		for _, k := range keys {
+			out := k.without
+			if k.def != nil {
+				out = "`" + show(k.def, false) + "`"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.name, k.meaning, k.kind.must(), out)
+		}
+	}
+	section("At the top of the file", topKeys)
+	section("In a [[worker]]; all but queue also in [defaults]", workerKeys)
+	fmt.Fprintf(&b, "\n`[worker.job.NAME]` (and `[defaults.job.NAME]`) set %s for the jobs of one name.\n"+
+		"A key left out there is as in the worker.\n", strings.Join(names(jobKeys()), ", "))
+	return b.String()
+}
+
+func TestDocsListEveryKey(t *testing.T) {
+	const path = "../docs/queues.toml.md"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := regexp.MustCompile(`(?s)(<!-- keys: .*? -->\n).*(<!-- /keys -->)`)
+	if !part.Match(page) {
+		t.Fatalf("%s: got no place for the keys, want the two comments around it", path)
+	}
+	golden(t, path, part.ReplaceAllStringFunc(string(page), func(old string) string {
+		sub := part.FindStringSubmatch(old)
+		return sub[1] + keyTable() + "\n" + sub[2]
+	}))
+}
+
+func TestSampleIsSoundAndShowsEveryKeyAtItsDefault(t *testing.T) {
+	file := mustLoad(t, Sample())
+	if len(file.Workers) != 1 {
+		t.Errorf("got %d workers, want 1", len(file.Workers))
+	}
+	for _, k := range append(topKeys, workerKeys...) {
+		line := regexp.MustCompile(`(?m)^(# )?` + k.name + ` = (.*?)(  +#.*)?$`).FindStringSubmatch(Sample())
+		switch {
+		case line == nil:
+			t.Errorf("got no %s in the sample, want one", k.name)
+		case k.def != nil && line[2] != show(k.def, false):
+			t.Errorf("%s: got %s in the sample, want its default %s", k.name, line[2], show(k.def, false))
+		}
+	}
+	uncommented := regexp.MustCompile(`(?m)^# (\[|[a-z_]+ = )`).ReplaceAllString(Sample(), "$1")
+	mustLoad(t, uncommented)
+}
+
+func TestDefaultsAreWithinTheirBounds(t *testing.T) {
+	for _, k := range append(topKeys, workerKeys...) {
+		if k.def == nil || k.secret {
+			continue
+		}
+		if _, err := k.kind.read(k.def); err != nil {
+			t.Errorf("%s: got default %v, want %s", k.name, k.def, k.kind.must())
+		}
+	}
+}
+
+func TestBoundsAreIncluded(t *testing.T) {
+	for _, values := range []string{
+		`timeout = "31d"`, `timeout = "100ms"`, `timeout = "743h59m60s"`, `headroom = "0%"`, `headroom = "50%"`, `max_attempts = 1_000_000`,
+		`burst = 1000`, `concurrency = 1000`, `max_jobs_per_second = 0.001`, `max_jobs_per_second = 10000`, `max_jobs_per_second = 2.5`,
+		`jobs = ["` + strings.Repeat("x", 255) + `"]`,
+	} {
+		mustLoad(t, "[[worker]]\nqueue = 'a'\n"+values)
+	}
+	for _, values := range []string{
+		`timeout = "31d1ms"`, `timeout = "99ms"`, `timeout = "1e3s"`, `timeout = "99999999999999999999d"`, `timeout = "106751d"`, `timeout = "1us"`,
+		`headroom = "50.1%"`, `headroom = "-1%"`, `max_jobs_per_second = 0.0009`, `max_jobs_per_second = 10000.1`,
+		`jobs = ["` + strings.Repeat("x", 256) + `"]`,
+	} {
+		if got := report(t, "[[worker]]\nqueue = 'a'\n"+values); !strings.HasPrefix(got, "queues.toml:3: worker.a.") {
+			t.Errorf("%s: got %q, want one fault at line 3", values, got)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// kind is what the value of a key must be, with its bounds.
+type kind interface {
+	// must completes "must be".
+	must() string
+	// read turns a value of the TOML tree, its variables replaced, into that of the field. The error is
+	// errWrong, or says more; it never has the value in it, which may come from the environment.
+	read(value any) (any, error)
+}
+
+// errWrong says no more than that a value is not what it must be.
+var errWrong = errors.New("")
+
+// duration is a text like "30s" or "1h30m".
+type duration struct{ min, max time.Duration }
+
+const day = 24 * time.Hour
+
+var (
+	durationForm = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ms|s|m|h|d))+$`)
+	durationPart = regexp.MustCompile(`([0-9.]+)([a-z]+)`)
+	digitsOnly   = regexp.MustCompile(`^[0-9.]+$`)
+)
+
+func (d duration) must() string {
+	return fmt.Sprintf(`a duration in quotes from %q to %q, like "30s", "5m" or "1h30m"`, showDuration(d.min), showDuration(d.max))
+}
+
+func (d duration) read(value any) (any, error) {
+	switch value.(type) {
+	case int64, float64:
+		return nil, errors.New("a number without a unit")
+	}
+	text, ok := value.(string)
+	if !ok {
+		return nil, errWrong
+	}
+	if digitsOnly.MatchString(text) {
+		return nil, errors.New("a number without a unit")
+	}
+	if !durationForm.MatchString(text) {
+		return nil, errWrong
+	}
+	var sum time.Duration
+	for _, part := range durationPart.FindAllStringSubmatch(text, -1) {
+		step, err := durationOf(part[1], part[2])
+		if sum += step; err != nil || sum > d.max {
+			return nil, errors.New("too long")
+		}
+	}
+	if sum < d.min {
+		return nil, errors.New("too short")
+	}
+	return sum, nil
+}
+
+// durationOf knows days besides the units of time.ParseDuration.
+func durationOf(number, unit string) (time.Duration, error) {
+	if unit != "d" {
+		return time.ParseDuration(number + unit)
+	}
+	hours, err := time.ParseDuration(number + "h")
+	if hours > math.MaxInt64/24 {
+		return 0, errWrong
+	}
+	return 24 * hours, err
+}
+
+// showDuration writes d as a file would: "31d", "1h", "100ms".
+func showDuration(d time.Duration) string {
+	if d >= day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+// whole is an integer.
+type whole struct{ min, max int64 }
+
+func (w whole) must() string { return fmt.Sprintf("a whole number from %d to %d", w.min, w.max) }
+
+func (w whole) read(value any) (any, error) {
+	n, ok := value.(int64)
+	if !ok || n < w.min || n > w.max {
+		return nil, errWrong
+	}
+	return int(n), nil
+}
+
+// number is an integer or a float.
+type number struct{ min, max float64 }
+
+func (n number) must() string { return fmt.Sprintf("a number from %v to %v", n.min, n.max) }
+
+func (n number) read(value any) (any, error) {
+	f, ok := value.(float64)
+	if i, whole := value.(int64); whole {
+		f, ok = float64(i), true
+	}
+	if !ok || !(f >= n.min && f <= n.max) { // so that nan is refused
+		return nil, errWrong
+	}
+	return f, nil
+}
+
+// percent is a text like "1%"; its field is a fraction.
+type percent struct{ min, max float64 }
+
+var percentForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?%$`)
+
+func (p percent) must() string {
+	return fmt.Sprintf(`a percentage in quotes from "%v%%" to "%v%%"`, p.min, p.max)
+}
+
+func (p percent) read(value any) (any, error) {
+	text, ok := value.(string)
+	if !ok || !percentForm.MatchString(text) {
+		return nil, errWrong
+	}
+	f, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	if err != nil || f < p.min || f > p.max {
+		return nil, errWrong
+	}
+	return f / 100, nil
+}
+
+// choice is one of a few texts.
+type choice []string
+
+func (c choice) must() string { return `"` + strings.Join(c, `" or "`) + `"` }
+
+func (c choice) read(value any) (any, error) {
+	text, ok := value.(string)
+	if !ok || !slices.Contains(c, text) {
+		return nil, errWrong
+	}
+	return text, nil
+}
+
+// words is a text that matches a form, of a length in bytes.
+type words struct {
+	what     string
+	form     *regexp.Regexp
+	min, max int
+}
+
+func (w words) must() string { return w.what }
+
+func (w words) read(value any) (any, error) {
+	text, ok := value.(string)
+	if !ok || len(text) < w.min || len(text) > w.max || !w.form.MatchString(text) {
+		return nil, errWrong
+	}
+	return text, nil
+}
+
+// list is at least one text. Its elements are read one by one, as item: each has a line of its own.
+type list struct {
+	what string
+	item words
+}
+
+func (l list) must() string { return l.what }
+
+func (l list) read(any) (any, error) { return nil, errWrong }
