@@ -1,0 +1,154 @@
+package supervisor
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"queuekeeper/config"
+	"queuekeeper/internal/wire"
+)
+
+// maxDeaths bounds what a crash loop of days hands to its next incarnation.
+const maxDeaths = 100
+
+// child is the one place a queue's process can be in: over all its incarnations, of which it has at most one.
+type child struct {
+	worker config.Worker // fixed
+
+	n       int          // incarnations started so far
+	alive   *incarnation // the n-th; nil: it is reaped, or none was started yet
+	startAt time.Time    // when the next is due; zero: not waiting for one. Set only while alive is nil
+
+	failures int          // ends and failed starts since the last that were forgotten
+	deaths   []wire.Death // since one was last ready
+	leased   bool         // an incarnation was ready and no later one has said that the lease is free
+}
+
+// nextStart fires when a child is due to be started; nil: none is waiting.
+func (s *supervisor) nextStart() <-chan time.Time {
+	c := s.firstDue()
+	if c == nil {
+		return nil
+	}
+	return time.After(time.Until(c.startAt))
+}
+
+func (s *supervisor) firstDue() *child {
+	var first *child
+	for _, c := range s.children {
+		if !c.startAt.IsZero() && (first == nil || c.startAt.Before(first.startAt)) {
+			first = c
+		}
+	}
+	return first
+}
+
+// startNext starts one child only: with two hundred of them due, a signal does not wait for the last.
+func (s *supervisor) startNext() {
+	c := s.firstDue()
+	c.startAt = time.Time{}
+	alive, err := s.spawn(c)
+	if err != nil {
+		delay := s.again(c)
+		s.Log.Error("child not started", "queue", c.worker.Queue, "n", c.n+1, "error", err, "again_in", delay)
+		return
+	}
+	c.n++
+	c.alive = alive
+	go alive.live(s.reports, s.exits)
+	s.Log.Info("child started", "queue", c.worker.Queue, "pid", alive.pid, "n", c.n)
+}
+
+// reported is a line from a child. What a newer child may say that is not known here means nothing.
+func (s *supervisor) reported(r report) {
+	i, c := r.from, r.from.child
+	if r.garbage {
+		s.Log.Warn("status line not understood: dropped, more of them are only counted", "queue", c.worker.Queue, "pid", i.pid, "n", c.n)
+		return
+	}
+	if r.status.Detail != "" {
+		i.detail = r.status.Detail
+	}
+	switch r.status.Is {
+	case wire.Ready:
+		s.ready(i)
+	case wire.StandingBy: // another supervisor has the lease, so none of ours does
+		c.leased = false
+		i.leaveReady(s.Times.RestartForget)
+	case wire.Waiting:
+		i.leaveReady(s.Times.RestartForget)
+	case wire.Bye:
+		// An incarnation that never had the lease has released nothing for its predecessors.
+		c.leased = !r.status.Free || (c.leased && !i.wasReady)
+	}
+	s.Log.Debug("child says", "queue", c.worker.Queue, "pid", i.pid, "n", c.n, "is", r.status.Is, "detail", r.status.Detail)
+}
+
+func (s *supervisor) ready(i *incarnation) {
+	i.wasReady = true
+	i.child.leased = true
+	i.child.deaths = nil // it has acquired, and with that put their jobs in order
+	if i.readySince.IsZero() {
+		i.readySince = time.Now()
+	}
+}
+
+// exited is the end of an incarnation: reaped, and nothing of its session is left.
+func (s *supervisor) exited(e exit) {
+	i, c := e.of, e.of.child
+	c.alive = nil
+	i.leaveReady(s.Times.RestartForget)
+	c.mourn(wire.Death{N: c.n, Cause: e.cause, Ours: i.killed})
+	log := s.Log.With("queue", c.worker.Queue, "pid", i.pid, "n", c.n, "cause", e.cause,
+		"lived", time.Since(i.started).Round(time.Millisecond))
+	if e.garbage > 0 {
+		log.Warn("status lines were dropped", "lines", e.garbage)
+	}
+	if e.left != nil {
+		log.Error("processes of the child may remain", "error", e.left)
+	}
+	switch {
+	case s.state > running:
+		log.Info("child ended")
+	case e.status == wire.ExitConfig:
+		log.Error("child parked: its settings are wrong, it is not started again", "detail", i.detail)
+	default:
+		log.Warn("child died", "again_in", s.again(c), "detail", i.detail)
+	}
+}
+
+// mourn keeps the death for the next incarnation. Of too many the first stays, for only that one can have
+// had jobs: those after it were never ready.
+func (c *child) mourn(d wire.Death) {
+	if len(c.deaths) == maxDeaths {
+		c.deaths = slices.Delete(c.deaths, 1, 2)
+	}
+	c.deaths = append(c.deaths, d)
+}
+
+// again has the child started once more, and says in how long.
+func (s *supervisor) again(c *child) time.Duration {
+	c.failures++
+	delay := restartDelay(s.Times, c.failures, rand.Float64())
+	c.startAt = time.Now().Add(delay)
+	return delay
+}
+
+// restartDelay is how long to wait after the failures-th failure in a row: not at all, then Times.RestartMin,
+// doubling up to Times.RestartMax, give or take a fifth. random, in [0, 1), says how much.
+func restartDelay(t wire.Times, failures int, random float64) time.Duration {
+	if failures <= 1 {
+		return 0
+	}
+	delay := t.RestartMin
+	for k := 2; k < failures && delay < t.RestartMax; k++ {
+		delay *= 2
+	}
+	delay = min(delay, t.RestartMax)
+	return time.Duration(float64(delay) * (0.8 + 0.4*random)).Round(time.Millisecond)
+}
+
+func (s *supervisor) anyAlive() bool {
+	return slices.ContainsFunc(s.children, func(c *child) bool { return c.alive != nil })
+}

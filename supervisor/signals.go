@@ -1,0 +1,33 @@
+package supervisor
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// signals are the signals a supervisor answers to. Each has a channel of its own: in a shared one a storm of
+// one signal drops the others.
+type signals struct {
+	quit, interrupt, terminate, hangup chan os.Signal
+}
+
+// catchSignals catches them for the rest of the process: a repeat that arrives between the end of Run and
+// the exit must not change the exit status.
+func catchSignals() *signals {
+	// Caught and dropped: a log whose reader is gone must not end the supervisor. Not ignored: children
+	// and their commands would inherit that.
+	catch(syscall.SIGPIPE)
+	return &signals{
+		quit:      catch(syscall.SIGQUIT),
+		interrupt: catch(syscall.SIGINT),
+		terminate: catch(syscall.SIGTERM),
+		hangup:    catch(syscall.SIGHUP),
+	}
+}
+
+func catch(sig os.Signal) chan os.Signal {
+	c := make(chan os.Signal, 1) // a repeat that does not fit says nothing new
+	signal.Notify(c, sig)
+	return c
+}
