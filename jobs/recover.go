@@ -1,0 +1,145 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A row that somebody has locked is not waited for: an operator's lock must not stop the queue. The job counts
+// as lost to this process then, and Sweep finds the row later.
+const moveSQL = `
+update {jobs} j
+set epoch = $1
+from unnest($2::bigint[], $3::int[]) as h(id, attempt)
+where j.id = h.id and j.attempts = h.attempt and j.state = 'running' and j.epoch = any($4)
+	and j.id = any(array(select id from {jobs} where id = any($2) for no key update skip locked))
+returning j.id`
+
+// move brings what this process holds from its last epochs to the new one, and returns what it could.
+func (q *Queue) move(ctx context.Context, tx pgx.Tx, held []Ref, epochs []int64) ([]int64, error) {
+	if len(held) == 0 || len(epochs) == 0 {
+		return nil, nil
+	}
+	ids, attempts := split(held)
+	rows, err := tx.Query(ctx, q.schema.sql(moveSQL), q.epoch, ids, attempts, epochs)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
+}
+
+// stray is a running row that nobody works on.
+type stray struct {
+	Ref
+	counted int
+	epoch   *int64
+}
+
+const straysSQL = `
+select id, attempts, attempts - excused, epoch
+from {jobs}
+where queue = $1 and state = 'running' and not (epoch is not distinct from $2 and id = any($3::bigint[]))
+for no key update skip locked`
+
+// recover ends every running row of the queue but those kept, the way judge says, and returns what it ended.
+func (q *Queue) recover(ctx context.Context, tx pgx.Tx, kept []int64, judge func(j stray, company bool) Ended) ([]Ended, error) {
+	if kept == nil {
+		kept = []int64{} // null would keep everything
+	}
+	rows, err := tx.Query(ctx, q.schema.sql(straysSQL), q.name, q.epoch, kept)
+	if err != nil {
+		return nil, fmt.Errorf("find running jobs: %w", err)
+	}
+	strays, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (j stray, err error) {
+		return j, row.Scan(&j.ID, &j.Attempt, &j.counted, &j.epoch)
+	})
+	if err != nil || len(strays) == 0 {
+		return nil, err
+	}
+	var ended []Ended
+	var epochs []*int64
+	for _, j := range strays {
+		ended = append(ended, judge(j, len(strays) > 1))
+		epochs = append(epochs, j.epoch)
+	}
+	if _, err := tx.Exec(ctx, q.schema.sql(recordSQL), q.recordArgs(ended, epochs)...); err != nil {
+		return nil, fmt.Errorf("bring back running jobs: %w", err)
+	}
+	return ended, nil
+}
+
+// judge says how the attempt of a stray ended, from who held the queue and what became of it.
+func (l lease) judge(j stray, company bool, mine []int64, b Bid) Ended {
+	if j.epoch != nil && slices.Contains(mine, *j.epoch) {
+		// Claimed by a Step of ours whose reply was lost: nobody started it.
+		return Ended{Ref: j.Ref, Kind: KindExcused}
+	}
+	cause, ours := l.cause(j, b)
+	if ours {
+		return Ended{Ref: j.Ref, Kind: KindExcused, Error: cause}
+	}
+	return died(j, company, cause, b.Backoff)
+}
+
+func (l lease) cause(j stray, b Bid) (cause string, ours bool) {
+	if l.free || j.epoch == nil || *j.epoch != l.seen.Epoch {
+		return leftRunning, false
+	}
+	if l.holder.Supervisor == b.Holder.Supervisor {
+		for _, d := range b.Deaths {
+			if d.N == l.holder.N {
+				return d.Cause, d.Ours
+			}
+		}
+		return leftRunning, false
+	}
+	if l.expired {
+		return fmt.Sprintf("lease of %s expired", l.holder.Name()), false
+	}
+	return fmt.Sprintf("process %s is gone", l.holder.Name()), false
+}
+
+const leftRunning = "left running by an earlier holder of the queue"
+
+// died is the end of an attempt whose process died. With others beside it nobody knows which one was to blame.
+func died(j stray, company bool, cause string, backoff func(int) time.Duration) Ended {
+	kind := KindFail
+	if company {
+		kind = KindCompany
+	}
+	return Ended{Ref: j.Ref, Kind: kind, Delay: backoff(j.counted), Error: cause}
+}
+
+const holdSQL = `
+select true
+from {queues}
+where queue = $1 and epoch = $2 and holder = $3
+for no key update`
+
+// Sweep brings back running rows of the queue that are not in held: those an acquire had to skip because
+// somebody had them locked, and those somebody inserted as running.
+func (q *Queue) Sweep(ctx context.Context, held []Ref, backoff func(counted int) time.Duration) ([]Ended, error) {
+	var recovered []Ended
+	err := pgx.BeginTxFunc(ctx, q.conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		var ours bool
+		err := tx.QueryRow(ctx, q.schema.sql(holdSQL), q.name, q.epoch, q.holder).Scan(&ours)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrLeaseLost
+		}
+		if err != nil {
+			return err
+		}
+		ids, _ := split(held)
+		recovered, err = q.recover(ctx, tx, ids, func(j stray, company bool) Ended { return died(j, company, leftRunning, backoff) })
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sweep queue %s: %w", q.name, err)
+	}
+	return recovered, nil
+}
