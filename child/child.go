@@ -1,0 +1,139 @@
+// Package child is one queue in its own process: one connection, one loop. It claims jobs, runs them at their
+// pace, and gives everything back when it leaves.
+package child
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"queuekeeper/handler"
+	"queuekeeper/internal/wire"
+	"queuekeeper/jobs"
+)
+
+// Main runs the child that a supervisor has started, and returns its exit status. own are the program's own
+// handlers.
+func Main(own jobs.Handlers) int {
+	control, status := os.NewFile(wire.ControlFD, "control"), os.NewFile(wire.StatusFD, "status")
+	if control == nil || status == nil {
+		fmt.Fprintln(os.Stderr, "child: only a supervisor starts a child; use `queuekeeper run`")
+		return wire.ExitUsage
+	}
+	// Before anything else: what this process starts must not hold the pipes open.
+	syscall.CloseOnExec(wire.ControlFD)
+	syscall.CloseOnExec(wire.StatusFD)
+	signals := catchSignals()
+
+	lines := bufio.NewReader(control)
+	set, err := readSettings(lines)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "child:", err)
+		return wire.ExitUsage
+	}
+	log := hclog.New(&hclog.LoggerOptions{
+		Level: hclog.Info, JSONFormat: set.LogFormat == "json", Output: os.Stderr,
+	}).With("queue", set.Worker.Queue)
+	r := newReporter(status)
+	defer r.close()
+
+	handlers, err := findHandlers(set, own, log)
+	if err != nil {
+		log.Error("queue parked: its settings are wrong", "error", hclog.Quote(err.Error()))
+		r.say(wire.Status{Is: wire.Bye, Detail: err.Error(), Free: true})
+		return wire.ExitConfig
+	}
+	c := newLoop(set, handlers, log)
+	c.say, c.signals, c.control = r.say, signals, readControl(lines)
+	r.say(wire.Status{Is: wire.Hello})
+	code := c.run()
+	r.say(wire.Status{Is: wire.Bye, Free: !c.bidden})
+	return code
+}
+
+// catchSignals catches what people and process managers send. INT, HUP and PIPE are caught and dropped, never
+// ignored: commands would inherit that.
+func catchSignals() <-chan os.Signal {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGQUIT)
+	return signals
+}
+
+// findHandlers finds out, before anything is claimed, whether jobs can be done here at all.
+func findHandlers(set wire.Settings, own jobs.Handlers, log hclog.Logger) (*handler.Set, error) {
+	if faults := set.Worker.CheckCommands(); len(faults) > 0 {
+		return nil, faults
+	}
+	return handler.New(set.Worker, own, log)
+}
+
+func readSettings(lines *bufio.Reader) (set wire.Settings, err error) {
+	line, err := lines.ReadBytes('\n')
+	if err != nil {
+		return set, fmt.Errorf("read settings: %w", err)
+	}
+	if err := json.Unmarshal(line, &set); err != nil {
+		return set, fmt.Errorf("read settings: %w", err)
+	}
+	return set, nil
+}
+
+// readControl passes on the supervisor's lines until it is gone.
+func readControl(lines io.Reader) <-chan wire.Control {
+	orders := make(chan wire.Control)
+	go func() {
+		defer close(orders)
+		decoder := json.NewDecoder(lines)
+		for {
+			var o wire.Control
+			if decoder.Decode(&o) != nil {
+				return
+			}
+			orders <- o
+		}
+	}()
+	return orders
+}
+
+// reporter writes to the status pipe without ever making the loop wait: a supervisor that does not read loses
+// news, not its child.
+type reporter struct {
+	lines chan wire.Status
+	done  chan struct{}
+}
+
+func newReporter(to io.Writer) *reporter {
+	r := &reporter{lines: make(chan wire.Status, 16), done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		encoder := json.NewEncoder(to)
+		for s := range r.lines {
+			_ = encoder.Encode(s) // without a supervisor there is nobody to tell
+		}
+	}()
+	return r
+}
+
+func (r *reporter) say(s wire.Status) {
+	select {
+	case r.lines <- s:
+	default:
+	}
+}
+
+// close lets the last lines out, if somebody reads them.
+func (r *reporter) close() {
+	close(r.lines)
+	select {
+	case <-r.done:
+	case <-time.After(time.Second):
+	}
+}

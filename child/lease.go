@@ -1,0 +1,180 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"queuekeeper/config"
+	"queuekeeper/internal/procs"
+	"queuekeeper/internal/wire"
+	"queuekeeper/jobs"
+)
+
+// Why a handler's context ends.
+var (
+	errTimeout   = errors.New("the job's timeout")
+	errStopped   = errors.New("the process must leave")
+	errLeaseLost = errors.New("the lease of the queue is lost")
+	errGone      = errors.New("the job was cancelled or deleted")
+)
+
+// lease is what the loop knows of its right to run the queue. Its end is counted on the boot clock, which runs
+// on while the machine is suspended, from before the statement that renewed it was sent.
+type lease struct {
+	held    bool
+	bidden  bool          // an acquire was sent: a lease of ours may be in the database
+	epoch   int64         // the last one we know to be ours
+	until   time.Duration // boot clock
+	renewAt time.Time
+	lapsed  bool // contexts were ended because the lease is running out
+
+	bidAt     time.Time // when to try to acquire again
+	rival     jobs.Seen // the lease that stood in the way
+	rivalFrom time.Duration
+}
+
+// acquired is the answer to a bid.
+type acquired struct {
+	*jobs.Acquired
+	sent time.Duration
+	err  error
+}
+
+// bid tries to acquire the queue, handing in what this process still has from its last epoch.
+func (c *loop) bid(free *jobs.Seen) op {
+	c.holder.C++
+	c.bidden = true
+	schema, queue, within := jobs.Schema(c.schema), c.set.Worker.Queue, c.patienceOfStep()
+	bid := jobs.Bid{
+		Holder: c.holder, TTL: c.set.Lease, Limits: limits(c.set.Worker), Settings: shown(c.set.Worker),
+		Epoch: c.epoch, Held: c.holding(), Free: free, Deaths: c.set.Deaths, Backoff: c.backoff,
+	}
+	return func(l *link) any {
+		if l.conn == nil {
+			return acquired{err: errOffline}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		sent := procs.BootClock()
+		a, err := schema.Acquire(ctx, l.conn, queue, bid)
+		if err == nil {
+			l.queue = a.Queue
+		}
+		return acquired{a, sent, l.checked(err)}
+	}
+}
+
+func (c *loop) acquiredNow(a acquired) {
+	var rival *jobs.HeldError
+	switch {
+	case errors.As(a.err, &rival):
+		c.standBy(rival)
+	case a.err != nil:
+		c.failed(a.err)
+	default:
+		c.hold(a)
+	}
+}
+
+func (c *loop) hold(a acquired) {
+	c.held, c.failures = true, 0
+	c.epoch = a.Epoch()
+	c.renewed(a.sent)
+	c.pace = newPace(c.set.Worker, c.now, a.EmptyFor)
+	c.keepOnly(a.Kept)
+	c.more, c.bare = true, false
+	c.sweepAt = c.now.Add(c.set.Times.Sweep)
+	c.logRecovered(a.Recovered)
+	c.log.Info("queue acquired", "epoch", c.epoch)
+	c.report(wire.Ready, "")
+}
+
+// shown is what the row of the queue says of its worker. Its command may hold secrets.
+func shown(w config.Worker) any {
+	return struct {
+		MaxJobsPerSecond float64 `json:"max_jobs_per_second"`
+		Burst            int     `json:"burst"`
+		Concurrency      int     `json:"concurrency"`
+	}{w.MaxJobsPerSecond, w.Burst, w.Concurrency}
+}
+
+// renewed counts the lease from when the statement that renewed it was sent.
+func (c *loop) renewed(sent time.Duration) {
+	c.until, c.lapsed = sent+c.set.Lease, false
+	c.renewAt = c.now.Add(c.set.Lease / 3)
+}
+
+// standBy waits for another holder: for its release, which is told, for its lease to run out, and for proof that
+// it is dead.
+func (c *loop) standBy(rival *jobs.HeldError) {
+	c.held, c.bidden, c.failures = false, false, 0
+	c.keepOnly(nil)
+	if c.rival != rival.Seen {
+		c.rival, c.rivalFrom = rival.Seen, procs.BootClock()
+	}
+	if processGone(rival.Holder, c.holder) {
+		c.log.Warn("the holder's process is gone; taking over", "holder", rival.Holder.Name())
+		if err := procs.KillSession(rival.Holder.PID); err != nil {
+			c.log.Warn("some of its processes may still run", "error", hclog.Quote(err.Error()))
+		}
+		c.do(c.bid(&rival.Seen))
+		return
+	}
+	// Unchanged for a whole lease by our own clock: the database's clock may have gone back, its holder is dead.
+	if procs.BootClock()-c.rivalFrom > rival.TTL {
+		c.do(c.bid(&rival.Seen))
+		return
+	}
+	c.bidAt = c.now.Add(min(rival.ExpiresIn, rival.TTL/3) + time.Millisecond)
+	if c.report(wire.StandingBy, rival.Holder.Name()) {
+		c.log.Info("standing by", "holder", rival.Holder.Name(), "lease_ends_in", rival.ExpiresIn.Round(time.Second))
+	}
+}
+
+// processGone reports whether a holder was a process of this very machine, and is no more.
+func processGone(holder, here jobs.Holder) bool {
+	if holder.Host != here.Host || holder.BootID != here.BootID || holder.PIDNamespace != here.PIDNamespace ||
+		holder.BootID == "" {
+		return false
+	}
+	started, alive := procs.StartTime(holder.PID)
+	return !alive || started != holder.ProcessStart
+}
+
+// guardLease ends what runs before the lease does. A margin is left for handlers to notice.
+func (c *loop) guardLease() {
+	if len(c.running)+len(c.planned) == 0 || c.epoch == 0 {
+		return
+	}
+	left := c.until - procs.BootClock()
+	margin := min(c.set.Worker.KillAfter+time.Second, c.set.Lease/3)
+	if !c.lapsed && c.due(c.now.Add(left-margin)) {
+		c.lapsed = true
+		c.log.Error("the lease runs out and cannot be renewed; ending what runs", "jobs", len(c.running))
+		c.unplan()
+		c.cancelAll(errLeaseLost)
+	}
+	if len(c.running) > 0 && c.due(c.now.Add(left)) {
+		c.killRunning()
+	}
+}
+
+// killRunning is for the moment another may have the queue: commands are killed. A goroutine cannot be, so with
+// one of those the process goes.
+func (c *loop) killRunning() {
+	if err := procs.KillRest(); err != nil {
+		c.log.Error("some processes may still run", "error", hclog.Quote(err.Error()))
+	}
+	if c.handlers.Go() {
+		c.log.Error("handlers outlive the lease; leaving", "jobs", len(c.running))
+		c.leave(wire.ExitLater)
+		return
+	}
+	c.due(c.now.Add(10 * time.Millisecond)) // to kill what was forked meanwhile
+}
+
+// patienceOfStep is how long an operation may take: several fit into a lease.
+func (c *loop) patienceOfStep() time.Duration { return c.set.Lease / 6 }

@@ -1,0 +1,216 @@
+package child
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"queuekeeper/internal/procs"
+	"queuekeeper/jobs"
+)
+
+// speaking is what the loop knows of its talk with Postgres: what there may be to claim, and what went wrong.
+type speaking struct {
+	more    bool      // there may be jobs that are due: told so, or the last claim came back full
+	dueAt   time.Time // when the next one is due; zero: none that we know
+	pollAt  time.Time // the floor: look then, whatever we were told
+	askGone bool      // some job of ours may have been cancelled
+
+	pausedUntil time.Time
+	toPause     time.Duration // what the next Step has to say of a pause
+	why         string
+	throttles   int // in a row
+
+	sweepAt time.Time
+
+	trips [32]time.Duration // how long the last Steps took
+	trip  int
+
+	retryAt time.Time         // after a failure nothing is sent before
+	bare    bool              // after a failure: the next statement is the renewal alone
+	single  bool              // after refused data: one outcome or one claim at a time, to find the job to blame
+	skip    map[int64]refusal // jobs whose data Postgres refused
+}
+
+// refusal is a job whose data Postgres refused: it is left alone until then.
+type refusal struct {
+	times int
+	until time.Time
+}
+
+// stepped is the answer to a Step.
+type stepped struct {
+	step  jobs.Step
+	reply jobs.Reply
+	sent  time.Time
+	boot  time.Duration // when it was sent, on the boot clock
+	err   error
+}
+
+// speak sends the next operation, if there is something to say.
+func (c *loop) speak() {
+	switch {
+	case !c.due(c.retryAt):
+	case !c.online:
+		c.do(c.connect())
+	case !c.held && c.due(c.bidAt):
+		c.do(c.bid(nil))
+	case !c.held:
+	case c.releasing():
+		c.do(c.release())
+	case c.due(c.sweepAt):
+		c.do(c.sweep())
+	default:
+		if step, needed := c.nextStep(); needed {
+			c.do(c.step(step))
+		}
+	}
+}
+
+// nextStep is what there is to say now, and whether it is worth a round trip.
+func (c *loop) nextStep() (s jobs.Step, needed bool) {
+	s = jobs.Step{EmptyFor: c.pace.EmptyFor(c.now), Starts: c.starts, Pause: c.toPause, Why: c.why}
+	if c.bare {
+		return s, true
+	}
+	needed = c.due(c.renewAt) || s.Pause > 0
+	if c.fresh || len(c.finished) > 0 && c.due(c.resendAt) {
+		s.Ended = c.sendable()
+		needed = needed || len(s.Ended) > 0
+	}
+	if c.askGone {
+		s.Held = c.holding()
+		needed = needed || len(s.Held) > 0
+	}
+	if c.single && len(s.Ended) > 0 {
+		s.Ended = s.Ended[:1]
+		return s, true
+	}
+	if s.Claim = c.room(); s.Claim > 0 {
+		s.Skip, needed = c.skipped(), true
+	}
+	return s, needed
+}
+
+// sendable are the outcomes Postgres may be told now.
+func (c *loop) sendable() (ended []jobs.Ended) {
+	for _, e := range c.finished {
+		if c.due(c.skip[e.ID].until) {
+			ended = append(ended, e)
+		}
+	}
+	return ended
+}
+
+// room is how many jobs to ask for: as many as have a slot and whose turns come before a Step is back.
+func (c *loop) room() int {
+	slots := c.set.Worker.Concurrency - len(c.running) - len(c.planned)
+	wanted := c.more || !c.dueAt.IsZero() && c.due(c.dueAt) || c.due(c.pollAt)
+	if c.isLeaving() || slots <= 0 || !wanted || !c.due(c.pausedUntil) {
+		return 0
+	}
+	lead := c.lead()
+	if !c.due(c.pace.Next(c.now, len(c.planned)+1).Add(-lead)) {
+		return 0
+	}
+	if c.single {
+		return 1
+	}
+	return min(slots, c.pace.Due(c.now, c.now.Add(lead))-len(c.planned))
+}
+
+// lead is how long before a turn its job is claimed: the slowest of the last Steps.
+func (c *loop) lead() time.Duration {
+	return min(max(slices.Max(c.trips[:]), 2*time.Millisecond), 250*time.Millisecond)
+}
+
+func (c *loop) step(s jobs.Step) op {
+	c.fresh = false
+	if s.Claim > 0 {
+		c.more = false // what is heard from now on may be news to the claim
+	}
+	within := c.patienceOfStep()
+	return func(l *link) any {
+		a := stepped{step: s, sent: time.Now(), boot: procs.BootClock()}
+		a.err = l.withQueue(within, func(ctx context.Context, q *jobs.Queue) (err error) {
+			a.reply, err = q.Step(ctx, s)
+			return err
+		})
+		return a
+	}
+}
+
+// answered takes the answer to any operation.
+func (c *loop) answered(answer any) {
+	c.now = time.Now()
+	switch a := answer.(type) {
+	case connected:
+		c.connectedNow(a)
+	case acquired:
+		c.acquiredNow(a)
+	case stepped:
+		c.steppedNow(a)
+	case swept:
+		c.sweptNow(a)
+	case head:
+		c.refuse(a.id, a.err)
+	case released:
+		c.releasedNow(a)
+	}
+}
+
+func (c *loop) steppedNow(a stepped) {
+	if a.err != nil {
+		c.stepFailed(a)
+		return
+	}
+	c.renewed(a.boot)
+	c.starts -= a.step.Starts
+	if a.step.Pause == c.toPause {
+		c.toPause = 0
+	}
+	if c.bare { // only now jobs again
+		c.bare = false
+		return
+	}
+	c.failures, c.single = 0, false
+	c.trips[c.trip] = c.now.Sub(a.sent)
+	c.trip = (c.trip + 1) % len(c.trips)
+	c.recorded(a.step.Ended, a.reply.Recorded)
+	if c.askGone && len(a.step.Held) > 0 {
+		c.lose(a.reply.Gone, errGone)
+	}
+	c.askGone = len(a.reply.Recorded) < len(a.step.Ended)
+	c.claimed(a.step, a.reply)
+}
+
+// recorded forgets what Postgres has acknowledged. The rest was locked by somebody, or is gone.
+func (c *loop) recorded(sent []jobs.Ended, ids []int64) {
+	if len(sent) == 0 {
+		return
+	}
+	in := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		in[id] = true
+		delete(c.skip, id)
+	}
+	c.finished = slices.DeleteFunc(c.finished, func(e jobs.Ended) bool { return in[e.ID] })
+	c.resendAt = c.now.Add(c.set.Times.Resend)
+}
+
+// claimed plans what a Step brought and notes when there is more.
+func (c *loop) claimed(s jobs.Step, r jobs.Reply) {
+	if r.Paused > 0 {
+		c.pauseUntil(c.now.Add(r.Paused))
+	}
+	if s.Claim == 0 {
+		return
+	}
+	c.planned = append(c.planned, r.Claimed...)
+	c.more = c.more || len(r.Claimed) == s.Claim || r.Paused > 0
+	c.pollAt = c.now.Add(c.poll)
+	c.dueAt = time.Time{}
+	if r.Due >= 0 {
+		c.dueAt = c.now.Add(r.Due)
+	}
+}

@@ -1,0 +1,261 @@
+package child
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"queuekeeper/config"
+	"queuekeeper/handler"
+	"queuekeeper/internal/wire"
+	"queuekeeper/jobs"
+	"queuekeeper/ratelimit"
+)
+
+// work is what the loop knows of its jobs.
+type work struct {
+	planned  []jobs.Claimed // claimed, waiting for their turn
+	running  map[int64]*run
+	finished []jobs.Ended // not acknowledged yet
+	fresh    bool         // one of finished was never sent
+	resendAt time.Time    // when to send again what was not recorded
+	starts   int          // since the last Step that went through
+}
+
+// run is a job whose handler runs.
+type run struct {
+	jobs.Claimed
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	started time.Time
+	timeout time.Duration
+	giveUp  time.Time // when it counts as stuck
+	lost    bool      // no longer ours: what becomes of it is not recorded
+}
+
+// result is what a handler returned.
+type result struct {
+	run *run
+	err error
+}
+
+// startPlanned starts each claimed job at its turn.
+func (c *loop) startPlanned() {
+	for len(c.planned) > 0 && c.free(c.planned[0]) && c.due(c.pace.Next(c.now, 1)) {
+		next := c.planned[0]
+		c.planned = c.planned[1:]
+		c.start(next)
+	}
+}
+
+// free reports whether j may run beside what runs: a job that was in company when a process died, and has used
+// up its attempts, runs alone, so that its next death is nobody else's.
+func (c *loop) free(j jobs.Claimed) bool {
+	if j.Alone {
+		return len(c.running) == 0
+	}
+	for _, r := range c.running {
+		if r.Alone {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *loop) start(j jobs.Claimed) {
+	do, err := c.handlers.Find(j.Name)
+	r := &run{Claimed: j, timeout: timeout(c.set.Worker, j.Name), started: time.Now()}
+	r.giveUp = r.started.Add(r.timeout + c.grace())
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r.cancel = cancel
+	c.running[j.ID] = r
+	if err != nil { // an unknown name spends no turn
+		r.ctx = ctx
+		c.results <- result{r, err}
+		return
+	}
+	ctx, done := context.WithTimeoutCause(ctx, r.timeout, errTimeout)
+	r.ctx = ctx
+	c.pace.Start(r.started)
+	c.starts++
+	go func() {
+		defer done()
+		c.results <- result{r, handler.Run(ctx, do, j.Job)}
+	}()
+}
+
+// ended takes what a handler returned.
+func (c *loop) ended(r result) {
+	if c.running[r.run.ID] != r.run {
+		return // it was given up already
+	}
+	delete(c.running, r.run.ID)
+	cause := context.Cause(r.run.ctx)
+	r.run.cancel(nil)
+	if r.run.lost {
+		return
+	}
+	c.finish(r.run, c.outcome(r.run, r.err, cause))
+}
+
+// finish logs how an attempt ended and keeps it until Postgres has acknowledged it.
+func (c *loop) finish(r *run, end jobs.Ended) {
+	end.Ref, end.Started = r.Ref(), r.started
+	c.finished = append(c.finished, end)
+	c.fresh = true
+	line := []any{"job", hclog.Quote(r.Name), "id", r.ID, "attempt", r.Attempt, "status", end.Kind,
+		"duration", time.Since(r.started).Round(time.Microsecond)}
+	if end.Error != "" {
+		line = append(line, "error", hclog.Quote(end.Error))
+	}
+	if end.Delay > 0 {
+		line = append(line, "retry_in", end.Delay.Round(time.Millisecond))
+	}
+	c.log.Info("job ended", line...)
+}
+
+// outcome decides how an attempt ended. What we ended ourselves is excused, whatever the handler made of it,
+// unless it got its work done.
+func (c *loop) outcome(r *run, err, cause error) jobs.Ended {
+	switch {
+	case err == nil:
+		c.throttles = 0
+		return jobs.Ended{Kind: jobs.KindDone}
+	case cause == errStopped || cause == errLeaseLost:
+		return jobs.Ended{Kind: jobs.KindExcused, Error: cause.Error()}
+	case cause == errTimeout:
+		err = fmt.Errorf("timed out after %s: %w", r.timeout, err)
+	}
+	o := handler.Judge(err, c.backoff(r.Counted))
+	if o.Kind == jobs.KindThrottled {
+		c.throttled(o)
+		return jobs.Ended{Kind: o.Kind, Error: o.Error}
+	}
+	return jobs.Ended{Kind: o.Kind, Delay: o.Delay, Error: o.Error}
+}
+
+// backoff is the delay before the next attempt of a job of which so many attempts count.
+func (c *loop) backoff(counted int) time.Duration {
+	return handler.Backoff(counted, c.set.Times.RetryBase, c.set.Times.RetryMax, rand.Float64())
+}
+
+// guardJobs gives up handlers that ignore the end of their context: a goroutine cannot be killed, a process can.
+func (c *loop) guardJobs() {
+	for _, r := range c.running {
+		if !c.due(r.giveUp) {
+			continue
+		}
+		delete(c.running, r.ID)
+		if !r.lost {
+			err := fmt.Sprintf("timed out after %s and did not end within %s more", r.timeout, c.grace())
+			c.finish(r, jobs.Ended{Kind: jobs.KindFail, Delay: c.backoff(r.Counted), Error: err})
+		}
+		c.log.Error("a handler ignores the end of its context; leaving for a new process", "job", hclog.Quote(r.Name), "id", r.ID)
+		c.drain(c.set.ShutdownTimeout, wire.ExitLater)
+	}
+}
+
+// grace is how long a handler may take to end after its context has.
+func (c *loop) grace() time.Duration { return c.set.Worker.KillAfter + c.set.Times.Stuck }
+
+// unplan gives claimed jobs back that were not started.
+func (c *loop) unplan() {
+	for _, j := range c.planned {
+		c.finished = append(c.finished, jobs.Ended{Ref: j.Ref(), Kind: jobs.KindExcused})
+		c.fresh = true
+	}
+	c.planned = nil
+}
+
+// holding names everything this process has claimed and has no acknowledged end for.
+func (c *loop) holding() (refs []jobs.Ref) {
+	for _, r := range c.running {
+		if !r.lost {
+			refs = append(refs, r.Ref())
+		}
+	}
+	for _, j := range c.planned {
+		refs = append(refs, j.Ref())
+	}
+	for _, e := range c.finished {
+		refs = append(refs, e.Ref)
+	}
+	return refs
+}
+
+// keepOnly gives up everything but the jobs in ids: another has the queue, or brought the rest back.
+func (c *loop) keepOnly(ids []int64) {
+	var gone []int64
+	for _, ref := range c.holding() {
+		if !slices.Contains(ids, ref.ID) {
+			gone = append(gone, ref.ID)
+		}
+	}
+	c.lose(gone, errLeaseLost)
+}
+
+// lose gives up jobs that are no longer ours. Their handlers are told to end; until they have, the same jobs
+// are not claimed again.
+func (c *loop) lose(ids []int64, cause error) {
+	gone := func(id int64) bool { return slices.Contains(ids, id) }
+	c.planned = slices.DeleteFunc(c.planned, func(j jobs.Claimed) bool { return gone(j.ID) })
+	c.finished = slices.DeleteFunc(c.finished, func(e jobs.Ended) bool { return gone(e.ID) })
+	for _, r := range c.running {
+		if gone(r.ID) && !r.lost {
+			r.lost = true
+			r.cancel(cause)
+			if giveUp := c.now.Add(c.grace()); giveUp.Before(r.giveUp) {
+				r.giveUp = giveUp
+			}
+			c.log.Warn("job is not ours any more; ending it", "job", hclog.Quote(r.Name), "id", r.ID, "cause", cause)
+		}
+	}
+}
+
+func (c *loop) cancelAll(cause error) {
+	for _, r := range c.running {
+		r.cancel(cause)
+	}
+}
+
+// skipped are the ids a claim must leave alone.
+func (c *loop) skipped() []int64 {
+	var ids []int64
+	for id, r := range c.skip {
+		if !c.due(r.until) {
+			ids = append(ids, id)
+		}
+	}
+	for id, r := range c.running {
+		if r.lost {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func timeout(w config.Worker, name string) time.Duration {
+	if t := w.Job[name].Timeout; t > 0 {
+		return t
+	}
+	return w.Timeout
+}
+
+func limits(w config.Worker) jobs.Limits {
+	byName := map[string]int{}
+	for name, j := range w.Job {
+		if j.MaxAttempts > 0 {
+			byName[name] = j.MaxAttempts
+		}
+	}
+	return jobs.Limits{MaxAttempts: w.MaxAttempts, ByName: byName}
+}
+
+func newPace(w config.Worker, now time.Time, emptyFor time.Duration) *ratelimit.Pace {
+	limit := ratelimit.Limit{PerSecond: w.MaxJobsPerSecond, Burst: w.Burst, Headroom: w.Headroom}
+	return ratelimit.NewPace(limit, now, emptyFor)
+}
