@@ -1,0 +1,72 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// QueueStatus is how a queue is.
+type QueueStatus struct {
+	Queue            string
+	Due              int64         // pending, and could start now
+	Later            int64         // pending, for later
+	Running          int64         // claimed; a job waits there for its turn for a moment
+	Dead             int64         // kept with their errors
+	DoneLastHour     int64         // ended well
+	OldestDue        time.Duration // how long the oldest due job has waited; at most 100 days
+	Holder           string        // host/pid of the child that works on the queue; "": nobody
+	LeaseEnds        time.Duration // unless the holder renews it
+	PausedFor        time.Duration // nothing starts until then
+	MaxJobsPerSecond float64       // what the last holder's file says; 0: no limit
+}
+
+// Counts of pending, running and dead rows and of the last hour: each has its index. Done rows are not counted, for
+// there may be tens of millions.
+const statusSQL = `
+select coalesce(q.queue, c.queue), coalesce(c.due, 0), coalesce(c.later, 0), coalesce(c.running, 0), coalesce(c.dead, 0),
+	(select count(*) from {jobs} j
+		where j.queue = coalesce(q.queue, c.queue) and j.state in ('done', 'dead') and j.finished_at > now() - interval '1 hour'
+			and j.state = 'done'),
+	coalesce(extract(epoch from now() - greatest(c.oldest, now() - interval '100 days')), 0)::float8,
+	case when q.supervisor is not null and q.expires_at > now() then concat(q.host, '/', q.pid) else '' end,
+	coalesce(extract(epoch from least(q.expires_at, now() + interval '1 day') - now()), 0)::float8,
+	coalesce(extract(epoch from greatest(least(q.paused_until, now() + interval '100 days'), now()) - now()), 0)::float8,
+	coalesce((q.settings ->> 'max_jobs_per_second')::float8, 0)
+from {queues} q
+full join (
+	select queue,
+		count(*) filter (where state = 'pending' and run_at <= now()) as due,
+		count(*) filter (where state = 'pending' and run_at > now()) as later,
+		count(*) filter (where state = 'running') as running,
+		count(*) filter (where state = 'dead') as dead,
+		min(run_at) filter (where state = 'pending' and run_at <= now()) as oldest
+	from {jobs}
+	where state in ('pending', 'running', 'dead')
+	group by queue
+) c on c.queue = q.queue
+order by 1`
+
+// Status returns how every queue is that has jobs or ever had a holder.
+func (s Schema) Status(ctx context.Context, db DB) ([]QueueStatus, error) {
+	rows, err := db.Query(ctx, s.sql(statusSQL))
+	if err != nil {
+		return nil, fmt.Errorf("read status: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q QueueStatus, err error) {
+		var oldest, lease, paused float64
+		err = row.Scan(&q.Queue, &q.Due, &q.Later, &q.Running, &q.Dead, &q.DoneLastHour, &oldest, &q.Holder, &lease, &paused,
+			&q.MaxJobsPerSecond)
+		q.OldestDue, q.PausedFor = duration(oldest), duration(paused)
+		if q.Holder != "" {
+			q.LeaseEnds = duration(lease)
+		}
+		return q, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read status: %w", err)
+	}
+	return all, nil
+}
