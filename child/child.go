@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"queuekeeper/handler"
+	"queuekeeper/internal/procs"
 	"queuekeeper/internal/wire"
 	"queuekeeper/jobs"
 )
@@ -27,9 +28,11 @@ func Main(own jobs.Handlers) int {
 		fmt.Fprintln(os.Stderr, "child: only a supervisor starts a child; use `queuekeeper run`")
 		return wire.ExitUsage
 	}
-	// Before anything else: what this process starts must not hold the pipes open.
-	syscall.CloseOnExec(wire.ControlFD)
-	syscall.CloseOnExec(wire.StatusFD)
+	// Before anything else: what this process starts must hold neither the pipes open nor what it inherited.
+	if err := procs.CloseOnExec(); err != nil {
+		fmt.Fprintln(os.Stderr, "child:", err)
+		return wire.ExitFailed
+	}
 	signals := catchSignals()
 
 	lines := bufio.NewReader(control)

@@ -60,7 +60,7 @@ func (c *loop) drain(within time.Duration, code int) {
 	}
 	now := time.Now()
 	c.draining, c.exitCode = true, code
-	c.jobsUntil, c.exitAt = now.Add(within*4/5), now.Add(within)
+	c.jobsUntil, c.exitAt = now.Add(within*4/5), now.Add(beforeKill(within))
 	c.unplan()
 	c.log.Info("draining", "jobs", len(c.running), "within", within)
 }
@@ -72,10 +72,13 @@ func (c *loop) stop(within time.Duration) {
 	if now.Before(c.jobsUntil) {
 		c.jobsUntil = now
 	}
-	if end := now.Add(within); end.Before(c.exitAt) {
+	if end := now.Add(beforeKill(within)); end.Before(c.exitAt) {
 		c.exitAt = end
 	}
 }
+
+// beforeKill is a little less than within: at its end the supervisor kills.
+func beforeKill(within time.Duration) time.Duration { return within - min(within/20, 500*time.Millisecond) }
 
 // guardExit ends contexts when the time of jobs is over, and the process when all time is.
 func (c *loop) guardExit() {
