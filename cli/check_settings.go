@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"queuekeeper/config"
+)
+
+// The settings as check prints them: durations as in the file.
+type (
+	checkedFile struct {
+		File            string          `json:"file"`
+		Database        *databaseFacts  `json:"database"` // null: out of reach
+		Lease           string          `json:"lease"`
+		ShutdownTimeout string          `json:"shutdown_timeout"`
+		LogFormat       string          `json:"log_format"`
+		Workers         []checkedWorker `json:"workers"`
+	}
+	checkedWorker struct {
+		Queue            string                `json:"queue"`
+		Jobs             []string              `json:"jobs"`    // empty: any
+		Command          []string              `json:"command"` // empty: a Go handler
+		MaxJobsPerSecond float64               `json:"max_jobs_per_second"`
+		Burst            int                   `json:"burst"`
+		Headroom         float64               `json:"headroom"`
+		Concurrency      int                   `json:"concurrency"`
+		PollInterval     string                `json:"poll_interval"`
+		Timeout          string                `json:"timeout"`
+		KillAfter        string                `json:"kill_after"`
+		MaxAttempts      int                   `json:"max_attempts"`
+		Job              map[string]checkedJob `json:"job,omitempty"`
+	}
+	checkedJob struct {
+		Timeout     string   `json:"timeout,omitempty"`
+		MaxAttempts int      `json:"max_attempts,omitempty"`
+		Command     []string `json:"command,omitempty"`
+	}
+)
+
+func (p *program) printSettings(file config.File, facts *databaseFacts) error {
+	if p.json {
+		return printJSON(p.stdout, checked(file, facts))
+	}
+	rows := [][]string{{"file:", file.Path}}
+	if facts != nil {
+		rows = append(rows,
+			[]string{"database:", fmt.Sprintf("%s on %s:%d as %s, TLS %s", facts.Name, facts.Host, facts.Port, facts.User, onOff(facts.TLS))},
+			[]string{"schema:", fmt.Sprintf("%s, version %d, notifications %s", facts.Schema, facts.Version, onOff(facts.Notify))})
+	}
+	table(p.stdout, append(rows,
+		[]string{"lease:", file.Lease.String()},
+		[]string{"shutdown timeout:", file.ShutdownTimeout.String()},
+		[]string{"log format:", file.LogFormat}))
+	fmt.Fprintln(p.stdout)
+	rows = [][]string{{"QUEUE", "RATE", "BURST", "HEADROOM", "CONCURRENCY", "POLL", "TIMEOUT", "KILL AFTER", "MAX ATTEMPTS", "JOBS", "COMMAND"}}
+	for _, w := range file.Workers {
+		rows = append(rows, workerRow(w))
+	}
+	table(p.stdout, rows)
+	return nil
+}
+
+func workerRow(w config.Worker) []string {
+	rate, accepts, command := "no limit", "any", "Go handlers"
+	if w.MaxJobsPerSecond > 0 {
+		rate = strconv.FormatFloat(w.MaxJobsPerSecond, 'f', -1, 64) + "/s"
+	}
+	if len(w.Jobs) > 0 {
+		accepts = strings.Join(w.Jobs, ", ")
+	}
+	if len(w.Command) > 0 {
+		command = strings.Join(w.Command, " ")
+	}
+	return []string{w.Queue, rate, strconv.Itoa(w.Burst), strconv.FormatFloat(100*w.Headroom, 'f', -1, 64) + "%",
+		strconv.Itoa(w.Concurrency), w.PollInterval.String(), w.Timeout.String(), w.KillAfter.String(),
+		strconv.Itoa(w.MaxAttempts), accepts, command}
+}
+
+func checked(file config.File, facts *databaseFacts) checkedFile {
+	c := checkedFile{
+		File: file.Path, Database: facts, Lease: file.Lease.String(),
+		ShutdownTimeout: file.ShutdownTimeout.String(), LogFormat: file.LogFormat,
+	}
+	for _, w := range file.Workers {
+		byName := map[string]checkedJob{}
+		for name, j := range w.Job {
+			byName[name] = checkedJob{Timeout: orUnset(j.Timeout), MaxAttempts: j.MaxAttempts, Command: j.Command}
+		}
+		c.Workers = append(c.Workers, checkedWorker{
+			Queue: w.Queue, Jobs: w.Jobs, Command: w.Command, MaxJobsPerSecond: w.MaxJobsPerSecond, Burst: w.Burst,
+			Headroom: w.Headroom, Concurrency: w.Concurrency, PollInterval: w.PollInterval.String(),
+			Timeout: w.Timeout.String(), KillAfter: w.KillAfter.String(), MaxAttempts: w.MaxAttempts, Job: byName,
+		})
+	}
+	return c
+}
+
+// orUnset is the duration, or "" where the file says nothing.
+func orUnset(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}

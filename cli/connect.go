@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"queuekeeper/config"
+	"queuekeeper/jobs"
+	"queuekeeper/migrations"
+)
+
+// connectTimeout holds unless the connection string has one.
+const connectTimeout = 10 * time.Second
+
+// database is a connection and the schema in it that holds the tables.
+type database struct {
+	*pgx.Conn
+	schema jobs.Schema
+}
+
+// connect returns a connection to a database whose tables this program can work on.
+func (p *program) connect(ctx context.Context) (*database, error) {
+	db, err := p.connectAnyway(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := migrations.Check(ctx, db.Conn, string(db.schema)); err != nil {
+		db.Close(ctx)
+		return nil, err
+	}
+	return db, nil
+}
+
+// connectAnyway does not look at the tables.
+func (p *program) connectAnyway(ctx context.Context) (*database, error) {
+	address, schema, err := p.address()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return &database{conn, jobs.Schema(schema)}, nil
+}
+
+// address says where the database is: as the file says, or, if none is named and none is here, $DATABASE_URL.
+func (p *program) address() (address, schema string, err error) {
+	if p.config == nil {
+		if _, err := os.Stat(defaultConfig); errors.Is(err, fs.ErrNotExist) {
+			address, err := p.addressWithoutFile()
+			return address, "", err
+		}
+	}
+	file, err := p.load()
+	return file.DatabaseURL, file.Schema, err
+}
+
+func (p *program) load() (config.File, error) { return config.Load(p.configPath(), p.getenv) }
+
+func (p *program) configPath() string {
+	if p.config != nil {
+		return *p.config
+	}
+	return defaultConfig
+}
+
+func (p *program) addressWithoutFile() (string, error) {
+	address, _ := p.getenv("DATABASE_URL")
+	if address == "" {
+		return "", fmt.Errorf("%w: there is no %s here and DATABASE_URL is not set; set it, or name a file with -c",
+			errConfig, defaultConfig)
+	}
+	if err := checkAddress(address); err != nil {
+		return "", fmt.Errorf("%w: DATABASE_URL: %w", errConfig, err)
+	}
+	return address, nil
+}
+
+// checkAddress never repeats a word of what it is given: of a malformed URL nobody can say where the password ends.
+func checkAddress(address string) error {
+	if scheme, rest, isURL := strings.Cut(address, "://"); isURL && strings.HasPrefix(scheme, "postgres") {
+		_, err := url.Parse(address)
+		if err != nil || strings.Count(rest, "@") > 1 || strings.ContainsAny(rest, "# ") {
+			return errors.New("cannot be read; percent-encode the password (@ is %40, / is %2F, # is %23, % is %25)")
+		}
+	}
+	if _, err := pgx.ParseConfig(address); err != nil {
+		return errors.New("cannot be read; it must be postgres://user:password@host:port/database, with the password " +
+			"percent-encoded, or key=value pairs")
+	}
+	return nil
+}
+
+func dial(ctx context.Context, address string) (*pgx.Conn, error) {
+	settings, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("%w: database_url: cannot be read", errConfig) // its text may hold the password
+	}
+	if settings.RuntimeParams["application_name"] == "" {
+		settings.RuntimeParams["application_name"] = "queuekeeper"
+	}
+	if settings.ConnectTimeout == 0 {
+		settings.ConnectTimeout = connectTimeout
+	}
+	conn, err := pgx.ConnectConfig(ctx, settings)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err) // pgx leaves the password out
+	}
+	return conn, nil
+}

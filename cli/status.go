@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"queuekeeper/jobs"
+)
+
+func statusCommand(p *program) *cobra.Command {
+	return p.printsData(&cobra.Command{
+		Use:     "status",
+		Short:   "Show how each queue is",
+		Long:    "Show for each queue how many jobs are due, wait for later, run and are dead, how long the oldest has waited, and who\nworks on it. In --json times are in seconds.",
+		Example: "  queuekeeper status\n  queuekeeper status --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.status(cmd.Context())
+		},
+	})
+}
+
+func (p *program) status(ctx context.Context) error {
+	db, err := p.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close(ctx)
+	queues, err := db.schema.Status(ctx, db)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return printJSON(p.stdout, statusJSON(queues))
+	}
+	if len(queues) == 0 {
+		p.lines("", "no queue has a job, and none ever had a worker")
+		return nil
+	}
+	rows := [][]string{{"QUEUE", "DUE", "LATER", "RUNNING", "DEAD", "DONE/H", "OLDEST", "LIMIT", "WORKER"}}
+	for _, q := range queues {
+		rows = append(rows, []string{q.Queue, count(q.Due), count(q.Later), count(q.Running), count(q.Dead),
+			count(q.DoneLastHour), age(q.OldestDue), limitText(q.MaxJobsPerSecond), workerText(q)})
+	}
+	table(p.stdout, rows)
+	return nil
+}
+
+func count(n int64) string { return strconv.FormatInt(n, 10) }
+
+// age is a duration for people: no finer than a second.
+func age(d time.Duration) string {
+	if d < time.Second {
+		return "-"
+	}
+	return d.Truncate(time.Second).String()
+}
+
+func limitText(perSecond float64) string {
+	if perSecond == 0 {
+		return "none"
+	}
+	return strconv.FormatFloat(perSecond, 'g', -1, 64) + "/s"
+}
+
+// workerText says who works on the queue, or why nothing starts.
+func workerText(q jobs.QueueStatus) string {
+	switch {
+	case q.Holder == "":
+		return "nobody"
+	case q.PausedFor > 0:
+		return fmt.Sprintf("%s, paused for %s", q.Holder, q.PausedFor.Round(time.Second))
+	}
+	return q.Holder
+}
+
+// statusOf is one queue in --json.
+type statusOf struct {
+	Queue            string  `json:"queue"`
+	Due              int64   `json:"due"`
+	Later            int64   `json:"later"`
+	Running          int64   `json:"running"`
+	Dead             int64   `json:"dead"`
+	DoneLastHour     int64   `json:"done_last_hour"`
+	OldestDue        float64 `json:"oldest_due"`
+	Holder           string  `json:"holder"`
+	LeaseEnds        float64 `json:"lease_ends"`
+	PausedFor        float64 `json:"paused_for"`
+	MaxJobsPerSecond float64 `json:"max_jobs_per_second"`
+}
+
+func statusJSON(queues []jobs.QueueStatus) []statusOf {
+	all := []statusOf{}
+	for _, q := range queues {
+		all = append(all, statusOf{q.Queue, q.Due, q.Later, q.Running, q.Dead, q.DoneLastHour, q.OldestDue.Seconds(),
+			q.Holder, q.LeaseEnds.Seconds(), q.PausedFor.Seconds(), q.MaxJobsPerSecond})
+	}
+	return all
+}
