@@ -30,7 +30,7 @@ func (c *loop) failed(err error) {
 	c.failures++
 	delay := c.patience()
 	c.retryAt = c.now.Add(delay)
-	c.log.Warn("the database does not answer as it should; jobs wait", "again_in", delay.Round(time.Millisecond), "error", hclog.Quote(err.Error()))
+	c.log.Warn("waiting for the database", "again_in", delay.Round(time.Millisecond), "error", hclog.Quote(err.Error()))
 	c.report(wire.Waiting, err.Error())
 }
 

@@ -164,3 +164,38 @@ func (l *logged) String() string {
 }
 
 func (l *logged) has(text string) bool { return strings.Contains(l.String(), text) }
+
+// ready waits until the child holds the queue.
+func (r *rig) ready() {
+	r.t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case s := <-r.said:
+			if s.Is == wire.Ready {
+				return
+			}
+		case <-deadline:
+			r.t.Fatalf("not ready after 20 s; log:\n%s", r.log)
+		}
+	}
+}
+
+// want compares one text from the database.
+func (r *rig) want(sql, want string, args ...any) {
+	r.t.Helper()
+	if got := value[string](r, sql, args...); got != want {
+		r.t.Errorf("%s\n got %q\nwant %q\n%s", sql, got, want, r.rows())
+	}
+}
+
+// assertReleased is how every child must leave the database: no row running, no lease held.
+func (r *rig) assertReleased() {
+	r.t.Helper()
+	if n := value[int](r, `select count(*) from jobs where state = 'running'`); n != 0 {
+		r.t.Errorf("%d jobs still running after the child left\n%s", n, r.rows())
+	}
+	if n := value[int](r, `select count(*) from queues where supervisor is not null`); n != 0 {
+		r.t.Error("the lease is still held after the child left")
+	}
+}

@@ -67,13 +67,13 @@ func (c *loop) free(j jobs.Claimed) bool {
 }
 
 func (c *loop) start(j jobs.Claimed) {
-	do, err := c.handlers.Find(j.Name)
+	do, err := c.find(j)
 	r := &run{Claimed: j, timeout: timeout(c.set.Worker, j.Name), started: time.Now()}
 	r.giveUp = r.started.Add(r.timeout + c.grace())
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.cancel = cancel
 	c.running[j.ID] = r
-	if err != nil { // an unknown name spends no turn
+	if err != nil { // spends no turn
 		r.ctx = ctx
 		c.results <- result{r, err}
 		return
@@ -86,6 +86,15 @@ func (c *loop) start(j jobs.Claimed) {
 		defer done()
 		c.results <- result{r, handler.Run(ctx, do, j.Job)}
 	}()
+}
+
+// find returns what does j. Args nested so deeply that decoders give up, which only a plain INSERT can bring in,
+// end the job and nothing else.
+func (c *loop) find(j jobs.Claimed) (jobs.Handler, error) {
+	if err := jobs.CheckArgsDepth(j.Args); err != nil {
+		return nil, jobs.Permanent(err)
+	}
+	return c.handlers.Find(j.Name)
 }
 
 // ended takes what a handler returned.
