@@ -101,6 +101,7 @@ func (c *loop) refuse(id int64, err error) {
 	delay := c.backoff(r.times)
 	r.until = c.now.Add(delay)
 	c.skip[id] = r
+	c.lookAt(r.until)
 	c.log.Error("Postgres refuses this job's row; leaving it alone for a while", "id", id, "again_in", delay.Round(time.Millisecond),
 		"error", hclog.Quote(err.Error()))
 }
@@ -130,6 +131,7 @@ func (c *loop) sweptNow(a swept) {
 		c.failed(a.err)
 		return
 	}
+	c.more = c.more || len(a.recovered) > 0
 	c.logRecovered(a.recovered)
 }
 

@@ -168,15 +168,21 @@ func (l *logged) has(text string) bool { return strings.Contains(l.String(), tex
 // ready waits until the child holds the queue.
 func (r *rig) ready() {
 	r.t.Helper()
+	r.status(wire.Ready)
+}
+
+// status waits until the child says that it is so.
+func (r *rig) status(is string) wire.Status {
+	r.t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
 		select {
 		case s := <-r.said:
-			if s.Is == wire.Ready {
-				return
+			if s.Is == is {
+				return s
 			}
 		case <-deadline:
-			r.t.Fatalf("not ready after 20 s; log:\n%s", r.log)
+			r.t.Fatalf("not %s after 20 s; log:\n%s", is, r.log)
 		}
 	}
 }

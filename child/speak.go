@@ -207,10 +207,25 @@ func (c *loop) claimed(s jobs.Step, r jobs.Reply) {
 		return
 	}
 	c.planned = append(c.planned, r.Claimed...)
+	for _, j := range r.Claimed {
+		delete(c.skip, j.ID)
+	}
 	c.more = c.more || len(r.Claimed) == s.Claim || r.Paused > 0
 	c.pollAt = c.now.Add(c.poll)
 	c.dueAt = time.Time{}
 	if r.Due >= 0 {
-		c.dueAt = c.now.Add(r.Due)
+		c.lookAt(c.now.Add(r.Due))
+	}
+	for _, refused := range c.skip {
+		if refused.until.After(c.now) {
+			c.lookAt(refused.until)
+		}
+	}
+}
+
+// lookAt makes t the time of the next claim, if that is not sooner.
+func (c *loop) lookAt(t time.Time) {
+	if c.dueAt.IsZero() || t.Before(c.dueAt) {
+		c.dueAt = t
 	}
 }
