@@ -408,3 +408,34 @@ func TestJobPastItsAttemptsRunsAlone(t *testing.T) {
 		t.Errorf("the three ran beside %v, want each alone: [1 1 1]", beside)
 	}
 }
+
+// A running row whose update Postgres refuses keeps neither a successor from acquiring nor the lease from being
+// released.
+func TestRefusedRowHoldsUpNeitherAcquireNorRelease(t *testing.T) {
+	r := newRig(t)
+	r.worker.Concurrency = 3
+	r.exec(`insert into queues (queue, epoch, supervisor, n, c, host, pid, expires_at)
+		values ('q', 7, 's0', 1, 1, 'elsewhere', 1, now() - interval '1 s')`)
+	r.exec(`insert into jobs (queue, name, state, epoch, attempts, max_attempts, locked_at)
+		select 'q', 'ok', 'running', 7, 1, 5, now() from generate_series(1, 3)`)
+	r.exec(`create function refuse() returns trigger language plpgsql as $$
+		begin
+			if new.id in (2, 4) and old.state = 'running' then raise exception 'no' using errcode = '23514'; end if;
+			return new;
+		end $$`)
+	r.exec(`create trigger refuse before update on jobs for each row execute function refuse()`)
+	started, end := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	r.handle("ok", ok)
+	r.handle("hold", func(context.Context, jobs.Job) error { close(started); <-end; return nil })
+	r.insert("hold", 1)
+	r.start()
+	<-started
+	r.until(`select count(*) = 2 from jobs where state = 'done'`)
+	r.control <- wire.Control{Do: wire.Stop, Within: 2 * time.Second}
+	if code := r.wait(); code != 0 {
+		t.Errorf("exit status %d, want 0", code)
+	}
+	r.want(`select string_agg(state, ' ' order by id) from jobs`, "done running done running")
+	r.want(`select count(supervisor)::text from queues`, "0")
+}

@@ -117,9 +117,7 @@ func (c *loop) standBy(rival *jobs.HeldError) {
 	}
 	if processGone(rival.Holder, c.holder) {
 		c.log.Warn("the holder's process is gone; taking over", "holder", rival.Holder.Name())
-		if err := procs.KillSession(rival.Holder.PID); err != nil {
-			c.log.Warn("some of its processes may still run", "error", hclog.Quote(err.Error()))
-		}
+		c.killLeftovers(rival.Holder.PID)
 		c.do(c.bid(&rival.Seen))
 		return
 	}
@@ -136,12 +134,25 @@ func (c *loop) standBy(rival *jobs.HeldError) {
 
 // processGone reports whether a holder was a process of this very machine, and is no more.
 func processGone(holder, here jobs.Holder) bool {
-	if holder.Host != here.Host || holder.BootID != here.BootID || holder.PIDNamespace != here.PIDNamespace ||
-		holder.BootID == "" {
+	if holder.BootID == "" || holder.PIDNamespace == "" {
+		return false // who knows where it was
+	}
+	if holder.Host != here.Host || holder.BootID != here.BootID || holder.PIDNamespace != here.PIDNamespace {
 		return false
 	}
 	started, alive := procs.StartTime(holder.PID)
 	return !alive || started != holder.ProcessStart
+}
+
+// killLeftovers kills the commands of a child that died with its supervisor. While any of them lives its pid is not
+// given to another process; if it was, there is nothing left and the session of that number is a stranger's.
+func (c *loop) killLeftovers(pid int) {
+	if _, alive := procs.StartTime(pid); alive {
+		return
+	}
+	if err := procs.KillSession(pid); err != nil {
+		c.log.Warn("some of its processes may still run", "error", hclog.Quote(err.Error()))
+	}
 }
 
 // guardLease ends what runs before the lease does. A margin is left for handlers to notice.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ type leaving struct {
 	killAt    time.Time // then they are given back, whether they have ended or not
 	exitAt    time.Time // then the process is gone, whatever holds it up
 	exitCode  int       // if all goes well
+	bareHands bool      // Postgres refused an outcome at the release: release without any
 
 	left bool
 	code int
@@ -115,11 +117,14 @@ func (c *loop) release() op {
 			c.log.Error("some processes may still run", "error", hclog.Quote(err.Error()))
 		}
 	}
-	ended := c.finished
+	ended := slices.Clone(c.finished)
 	for _, r := range c.running {
 		if !r.lost {
 			ended = append(ended, jobs.Ended{Ref: r.Ref(), Kind: jobs.KindExcused, Started: r.started, Error: errStopped.Error()})
 		}
+	}
+	if c.bareHands {
+		ended = nil // whoever acquires next brings them back
 	}
 	emptyFor, starts := c.pace.EmptyFor(c.now), c.starts
 	within := c.patienceOfStep()
@@ -131,6 +136,7 @@ func (c *loop) release() op {
 }
 
 func (c *loop) releasedNow(a released) {
+	c.bareHands = jobs.IsDataError(a.err)
 	if a.err != nil && !errors.Is(a.err, jobs.ErrLeaseLost) {
 		c.failed(a.err)
 		return

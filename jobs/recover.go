@@ -25,12 +25,36 @@ func (q *Queue) move(ctx context.Context, tx pgx.Tx, held []Ref, epochs []int64)
 	if len(held) == 0 || len(epochs) == 0 {
 		return nil, nil
 	}
-	ids, attempts := split(held)
-	rows, err := tx.Query(ctx, q.schema.sql(moveSQL), q.epoch, ids, attempts, epochs)
-	if err != nil {
+	var kept []int64
+	_, err := tolerate(ctx, tx, len(held), func(tx pgx.Tx, from, to int) error {
+		ids, attempts := split(held[from:to])
+		rows, err := tx.Query(ctx, q.schema.sql(moveSQL), q.epoch, ids, attempts, epochs)
+		if err != nil {
+			return err
+		}
+		moved, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		kept = append(kept, moved...)
+		return err
+	})
+	return kept, err
+}
+
+// tolerate does something to n rows at once or, if Postgres refuses the data of one, to each by itself, leaving out
+// those that are refused: one bad row must not keep a queue from being acquired. It returns which were refused.
+func tolerate(ctx context.Context, tx pgx.Tx, n int, do func(tx pgx.Tx, from, to int) error) (refused map[int]bool, err error) {
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return do(tx, 0, n) })
+	if !IsDataError(err) {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[int64])
+	refused = map[int]bool{}
+	for i := range n {
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return do(tx, i, i+1) })
+		if err != nil && !IsDataError(err) {
+			return nil, err
+		}
+		refused[i] = err != nil
+	}
+	return refused, nil
 }
 
 // stray is a running row that nobody works on.
@@ -61,16 +85,24 @@ func (q *Queue) recover(ctx context.Context, tx pgx.Tx, kept []int64, judge func
 	if err != nil || len(strays) == 0 {
 		return nil, err
 	}
-	var ended []Ended
-	var epochs []*int64
-	for _, j := range strays {
-		ended = append(ended, judge(j, len(strays) > 1))
-		epochs = append(epochs, j.epoch)
+	ended, epochs := make([]Ended, len(strays)), make([]*int64, len(strays))
+	for i, j := range strays {
+		ended[i], epochs[i] = judge(j, len(strays) > 1), j.epoch
 	}
-	if _, err := tx.Exec(ctx, q.schema.sql(recordSQL), q.recordArgs(ended, epochs)...); err != nil {
+	refused, err := tolerate(ctx, tx, len(ended), func(tx pgx.Tx, from, to int) error {
+		_, err := tx.Exec(ctx, q.schema.sql(recordSQL), q.recordArgs(ended[from:to], epochs[from:to])...)
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("bring back running jobs: %w", err)
 	}
-	return ended, nil
+	recovered := ended[:0]
+	for i, e := range ended {
+		if !refused[i] {
+			recovered = append(recovered, e)
+		}
+	}
+	return recovered, nil
 }
 
 // judge says how the attempt of a stray ended, from who held the queue and what became of it.
