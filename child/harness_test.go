@@ -23,18 +23,18 @@ const queue = "q"
 
 // rig is a child's loop that runs in the test's process, and a connection to look at its database.
 type rig struct {
-	t        testing.TB
-	url      string
-	conn     *pgx.Conn
-	worker   config.Worker
-	own      map[string]jobs.Handler
-	set      wire.Settings
-	log      *logged
-	said     chan wire.Status
-	signals  chan os.Signal
-	control  chan wire.Control
-	exited   chan int
-	left     bool // exited was read
+	t       testing.TB
+	url     string
+	conn    *pgx.Conn
+	worker  config.Worker
+	own     map[string]jobs.Handler
+	set     wire.Settings
+	log     *logged
+	said    chan wire.Status
+	signals chan os.Signal
+	control chan wire.Control
+	exited  chan int
+	left    bool // exited was read
 }
 
 // newRig prepares a child with fast times: back-offs of 10 ms, a lease of two seconds.

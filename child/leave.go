@@ -80,7 +80,9 @@ func (c *loop) stop(within time.Duration) {
 }
 
 // beforeKill is a little less than within: at its end the supervisor kills.
-func beforeKill(within time.Duration) time.Duration { return within - min(within/20, 500*time.Millisecond) }
+func beforeKill(within time.Duration) time.Duration {
+	return within - min(within/20, 500*time.Millisecond)
+}
 
 // guardExit ends contexts when the time of jobs is over, and the process when all time is.
 func (c *loop) guardExit() {

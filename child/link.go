@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"queuekeeper/jobs"
 )
@@ -142,9 +143,15 @@ func (l *link) withQueue(within time.Duration, do func(context.Context, *jobs.Qu
 	return l.checked(do(ctx, l.queue))
 }
 
-// checked closes a connection that an operation broke, and says so in its error.
+const readOnlySQLTransaction = "25006"
+
+// checked closes a connection that an operation broke, or that leads to a database which only reads: a session
+// keeps that for ever, while a new one may find the database well again, or another one in its place. The error
+// says so.
 func (l *link) checked(err error) error {
-	if err == nil || !l.conn.IsClosed() {
+	var pg *pgconn.PgError
+	readOnly := errors.As(err, &pg) && pg.Code == readOnlySQLTransaction
+	if err == nil || !l.conn.IsClosed() && !readOnly {
 		return err
 	}
 	l.close()

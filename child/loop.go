@@ -91,9 +91,9 @@ func (c *loop) advance() {
 	c.now = time.Now()
 	c.wake = c.now.Add(time.Hour)
 	c.guardLease()
-	c.guardJobs()
-	c.guardExit()
 	c.startPlanned()
+	c.guardJobs() // those just started too
+	c.guardExit()
 	if !c.busy && !c.left {
 		c.speak()
 	}
