@@ -106,20 +106,25 @@ func (p *program) prepareDev(ctx context.Context, file config.File, sample int) 
 // devHelp is what to try next, each line to be pasted into another terminal.
 func devHelp(file config.File, address string) string {
 	first := file.Workers[0]
-	name := "Sample"
+	name, table, self := "Sample", "jobs", os.Args[0]
 	if len(first.Jobs) > 0 {
 		name = first.Jobs[0]
 	}
-	table := "jobs"
 	if file.Schema != "" {
 		table = fmt.Sprintf("%q.jobs", file.Schema)
 	}
+	if file.Path != defaultConfig {
+		self += " -c " + file.Path
+	}
 	return fmt.Sprintf(`
-Try in another terminal:
+Try in another terminal, in this folder:
   export DATABASE_URL='%[1]s'
   psql "$DATABASE_URL" -c "insert into %[4]s (queue, name, args) values ('%[2]s', '%[3]s', '{\"n\": 1}')"
+  %[5]s enqueue %[2]s %[3]s '{"n": 2}'
   %[5]s status
-  kill -9 $(pgrep -f 'queuekeeper: %[2]s')     # the job that runs comes back
-Edit %[6]s and the commands it names, then press Ctrl-C here and start again.
-`, address, first.Queue, name, table, os.Args[0], file.Path)
+  pkill -9 -f 'queuekeeper: %[2]s child'     # a new process takes over; a job that was running comes back
+Commands may be changed at any time: the next job runs what is there then. After a change of %[6]s
+press Ctrl-C here and start again.
+
+`, address, first.Queue, name, table, self, file.Path)
 }

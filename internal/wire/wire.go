@@ -46,9 +46,9 @@ const (
 
 // Status is a line from a child to its supervisor.
 type Status struct {
-	Is      string        `json:"is"`                 // one of the constants below
-	Detail  string        `json:"detail,omitempty"`   // for people: why it waits, why it leaves
-	Free    bool          `json:"free,omitempty"`     // Bye: nothing of ours is left in the database: released, or never held
+	Is     string `json:"is"`               // one of the constants below
+	Detail string `json:"detail,omitempty"` // for people: why it waits, why it leaves
+	Free   bool   `json:"free,omitempty"`   // Bye: nothing of ours is left in the database: released, or never held
 }
 
 // What a child can say of itself.
