@@ -49,7 +49,6 @@ func Main(own jobs.Handlers) int {
 
 	handlers, err := findHandlers(set, own, log)
 	if err != nil {
-		log.Error("queue parked: its settings are wrong", "error", hclog.Quote(err.Error()))
 		r.say(wire.Status{Is: wire.Bye, Detail: err.Error(), Free: true})
 		return wire.ExitConfig
 	}
@@ -57,7 +56,7 @@ func Main(own jobs.Handlers) int {
 	c.say, c.signals, c.control = r.say, signals, readControl(lines)
 	r.say(wire.Status{Is: wire.Hello})
 	code := c.run()
-	r.say(wire.Status{Is: wire.Bye, Free: !c.bidden})
+	r.say(wire.Status{Is: wire.Bye, Free: !c.mayHold})
 	return code
 }
 

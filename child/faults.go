@@ -17,7 +17,7 @@ import (
 func (c *loop) failed(err error) {
 	switch {
 	case errors.Is(err, jobs.ErrLeaseLost):
-		c.held, c.bidden, c.bidAt = false, false, time.Time{}
+		c.held, c.mayHold, c.bidAt = false, false, time.Time{}
 		c.log.Warn("lease lost; another holds the queue")
 		c.keepOnly(nil)
 		return
@@ -28,15 +28,15 @@ func (c *loop) failed(err error) {
 		c.bare = c.held
 	}
 	c.failures++
-	delay := c.patience()
+	delay := c.backOff()
 	c.retryAt = c.now.Add(delay)
 	c.log.Warn("waiting for the database", "again_in", delay.Round(time.Millisecond), "error", hclog.Quote(err.Error()))
 	c.report(wire.Waiting, err.Error())
 }
 
-// patience is the back-off after so many failures: none after the first, and with a lease in hand never so long
+// backOff is the back-off after so many failures: none after the first, and with a lease in hand never so long
 // that it could run out meanwhile.
-func (c *loop) patience() time.Duration {
+func (c *loop) backOff() time.Duration {
 	if c.failures == 1 {
 		return 0
 	}
@@ -74,7 +74,7 @@ type head struct {
 }
 
 func (c *loop) findHead(refused error) op {
-	skip, within := c.skipped(), c.patienceOfStep()
+	skip, within := c.skipped(), c.opTimeout()
 	return func(l *link) any {
 		h := head{err: refused}
 		err := l.withQueue(within, func(ctx context.Context, q *jobs.Queue) (err error) {
@@ -114,7 +114,7 @@ type swept struct {
 
 // sweep looks for running rows of the queue that nobody works on.
 func (c *loop) sweep() op {
-	held, within := c.holding(), c.patienceOfStep()
+	held, within := c.holding(), c.opTimeout()
 	return func(l *link) (a any) {
 		var recovered []jobs.Ended
 		err := l.withQueue(within, func(ctx context.Context, q *jobs.Queue) (err error) {

@@ -91,8 +91,8 @@ func TestLeaseThatRunsOutEndsJobsNotTheProcess(t *testing.T) {
 	}
 	select {
 	case cause := <-causes:
-		if cause != errLeaseLost {
-			t.Errorf("cause %v, want %v", cause, errLeaseLost)
+		if cause != errNotOurs {
+			t.Errorf("cause %v, want %v", cause, errNotOurs)
 		}
 	case <-time.After(10 * time.Second):
 		t.Fatal("the context did not end with the lease")
@@ -124,8 +124,8 @@ func TestLostLeaseIsNoticedAndNothingRecorded(t *testing.T) {
 	}
 	select {
 	case cause := <-ended:
-		if cause != errLeaseLost {
-			t.Errorf("cause %v, want %v", cause, errLeaseLost)
+		if cause != errNotOurs {
+			t.Errorf("cause %v, want %v", cause, errNotOurs)
 		}
 	case <-time.After(10 * time.Second):
 		t.Fatal("the context did not end")

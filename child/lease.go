@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -13,19 +14,23 @@ import (
 	"queuekeeper/jobs"
 )
 
-// Why a handler's context ends.
+// Why a handler's context ends, besides its timeout.
 var (
-	errTimeout   = errors.New("the job's timeout")
-	errStopped   = errors.New("the process must leave")
-	errLeaseLost = errors.New("the lease of the queue is lost")
-	errGone      = errors.New("the job was cancelled or deleted")
+	errStopped = errors.New("the process must leave")
+	errNotOurs = errors.New("the lease of the queue is lost")
+	errGone    = errors.New("the job was cancelled or deleted")
 )
+
+// timedOut is the end of a job's time.
+type timedOut time.Duration
+
+func (t timedOut) Error() string { return fmt.Sprintf("timed out after %s", time.Duration(t)) }
 
 // lease is what the loop knows of its right to run the queue. Its end is counted on the boot clock, which runs
 // on while the machine is suspended, from before the statement that renewed it was sent.
 type lease struct {
 	held    bool
-	bidden  bool          // an acquire was sent: a lease of ours may be in the database
+	mayHold bool          // an acquire was sent: a lease of ours may be in the database
 	epoch   int64         // the last one we know to be ours
 	until   time.Duration // boot clock
 	renewAt time.Time
@@ -46,8 +51,8 @@ type acquired struct {
 // bid tries to acquire the queue, handing in what this process still has from its last epoch.
 func (c *loop) bid(free *jobs.Seen) op {
 	c.holder.C++
-	c.bidden = true
-	schema, queue, within := jobs.Schema(c.schema), c.set.Worker.Queue, c.patienceOfStep()
+	c.mayHold = true
+	schema, queue, within := jobs.Schema(c.schema), c.set.Worker.Queue, c.opTimeout()
 	bid := jobs.Bid{
 		Holder: c.holder, TTL: c.set.Lease, Limits: limits(c.set.Worker), Settings: shown(c.set.Worker),
 		Epoch: c.epoch, Held: c.holding(), Free: free, Deaths: c.set.Deaths, Backoff: c.backoff,
@@ -88,7 +93,11 @@ func (c *loop) hold(a acquired) {
 	c.more, c.bare = true, false
 	c.sweepAt = c.now.Add(c.set.Times.Sweep)
 	c.logRecovered(a.Recovered)
-	c.log.Info("queue acquired", "epoch", c.epoch)
+	if a.From == "" {
+		c.log.Info("queue acquired", "epoch", c.epoch)
+	} else {
+		c.log.Info("queue taken over", "epoch", c.epoch, "from", a.From)
+	}
 	c.report(wire.Ready, "")
 }
 
@@ -110,7 +119,7 @@ func (c *loop) renewed(sent time.Duration) {
 // standBy waits for another holder: for its release, which is told, for its lease to run out, and for proof that
 // it is dead.
 func (c *loop) standBy(rival *jobs.HeldError) {
-	c.held, c.bidden, c.failures = false, false, 0
+	c.held, c.mayHold, c.failures = false, false, 0
 	c.keepOnly(nil)
 	if c.rival != rival.Seen {
 		c.rival, c.rivalFrom = rival.Seen, procs.BootClock()
@@ -166,7 +175,7 @@ func (c *loop) guardLease() {
 		c.lapsed = true
 		c.log.Error("the lease runs out and cannot be renewed; ending what runs", "jobs", len(c.running))
 		c.unplan()
-		c.cancelAll(errLeaseLost)
+		c.cancelAll(errNotOurs)
 	}
 	if len(c.running) > 0 && c.due(c.now.Add(left)) {
 		c.killRunning()
@@ -187,5 +196,5 @@ func (c *loop) killRunning() {
 	c.due(c.now.Add(10 * time.Millisecond)) // to kill what was forked meanwhile
 }
 
-// patienceOfStep is how long an operation may take: several fit into a lease.
-func (c *loop) patienceOfStep() time.Duration { return c.set.Lease / 6 }
+// opTimeout is how long an operation may take: several fit into a lease.
+func (c *loop) opTimeout() time.Duration { return c.set.Lease / 6 }

@@ -17,19 +17,17 @@ import (
 
 // leaving is how far the loop is on its way out. It only moves forward.
 type leaving struct {
-	draining  bool
-	stopping  bool      // contexts were ended
-	jobsUntil time.Time // until then jobs may finish
-	killAt    time.Time // then they are given back, whether they have ended or not
-	exitAt    time.Time // then the process is gone, whatever holds it up
-	exitCode  int       // if all goes well
-	bareHands bool      // Postgres refused an outcome at the release: release without any
+	draining        bool
+	stopping        bool      // contexts were ended
+	jobsUntil       time.Time // until then jobs may finish
+	killAt          time.Time // then they are given back, whether they have ended or not
+	exitAt          time.Time // then the process is gone, whatever holds it up
+	exitCode        int       // if all goes well
+	withoutOutcomes bool      // Postgres refused an outcome at the release: release without any
 
 	left bool
 	code int
 }
-
-func (c *loop) isLeaving() bool { return c.draining }
 
 // signalled takes a signal. The supervisor speaks by the pipe; signals are for people and process managers.
 func (c *loop) signalled(s os.Signal) {
@@ -99,7 +97,7 @@ func (c *loop) guardExit() {
 		c.leave(wire.ExitFailed)
 		return
 	}
-	if !c.bidden && !c.busy {
+	if !c.mayHold && !c.busy {
 		c.leave(c.exitCode) // no lease of ours can be in the database
 	}
 }
@@ -125,11 +123,11 @@ func (c *loop) release() op {
 			ended = append(ended, jobs.Ended{Ref: r.Ref(), Kind: jobs.KindExcused, Started: r.started, Error: errStopped.Error()})
 		}
 	}
-	if c.bareHands {
+	if c.withoutOutcomes {
 		ended = nil // whoever acquires next brings them back
 	}
 	emptyFor, starts := c.pace.EmptyFor(c.now), c.starts
-	within := c.patienceOfStep()
+	within := c.opTimeout()
 	return func(l *link) any {
 		return released{l.withQueue(within, func(ctx context.Context, q *jobs.Queue) error {
 			return q.Release(ctx, ended, emptyFor, starts)
@@ -138,12 +136,12 @@ func (c *loop) release() op {
 }
 
 func (c *loop) releasedNow(a released) {
-	c.bareHands = jobs.IsDataError(a.err)
+	c.withoutOutcomes = jobs.IsDataError(a.err)
 	if a.err != nil && !errors.Is(a.err, jobs.ErrLeaseLost) {
 		c.failed(a.err)
 		return
 	}
-	c.held, c.bidden = false, false
+	c.held, c.mayHold = false, false
 	c.log.Info("queue released")
 	c.leave(c.exitCode)
 }

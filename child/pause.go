@@ -6,13 +6,17 @@ import (
 	"queuekeeper/handler"
 )
 
-// throttled pauses the queue as long as the API said, or longer each time in a row that it did not say.
-func (c *loop) throttled(o handler.Outcome) {
+// throttled pauses the queue as long as the API said to r. If it did not say the pause doubles, but only for what was
+// started after the last one: jobs that were refused side by side are one refusal.
+func (c *loop) throttled(r *run, o handler.Outcome) {
+	if r.started.After(c.throttledAt) {
+		c.throttles++
+		c.throttledAt = c.now
+	}
 	pause := o.Delay
 	if pause == 0 {
-		pause = handler.Backoff(c.throttles, c.set.Times.Throttled, c.set.Times.ThrottledMax, 0)
+		pause = handler.Backoff(c.throttles-1, c.set.Times.Throttled, c.set.Times.ThrottledMax, 0)
 	}
-	c.throttles++
 	c.toPause, c.why = max(c.toPause, pause), o.Error
 	c.pauseUntil(c.now.Add(pause))
 	c.log.Warn("queue paused: the API said later", "for", pause)

@@ -11,15 +11,18 @@ import (
 
 // speaking is what the loop knows of its talk with Postgres: what there may be to claim, and what went wrong.
 type speaking struct {
-	more    bool      // there may be jobs that are due: told so, or the last claim came back full
-	dueAt   time.Time // when the next one is due; zero: none that we know
-	pollAt  time.Time // the floor: look then, whatever we were told
-	askGone bool      // some job of ours may have been cancelled
+	more        bool      // there may be jobs that are due: told so, or the last claim came back full
+	dueAt       time.Time // when the next one is due; zero: none that we know
+	pollAt      time.Time // the floor: look then, whatever we were told
+	suspectAt   time.Time // when the next suspect is due; zero: none that we know
+	suspectHold time.Time // not before
+	askGone     bool      // some job of ours may have been cancelled
 
 	pausedUntil time.Time
 	toPause     time.Duration // what the next Step has to say of a pause
 	why         string
-	throttles   int // in a row
+	throttles   int       // in a row
+	throttledAt time.Time // the last of them
 
 	sweepAt time.Time
 
@@ -86,7 +89,7 @@ func (c *loop) nextStep() (s jobs.Step, needed bool) {
 		s.Ended = s.Ended[:1]
 		return s, true
 	}
-	if s.Claim = c.room(); s.Claim > 0 {
+	if s.Claim, s.Suspect = c.room(); s.Claim > 0 {
 		s.Skip, needed = c.skipped(), true
 	}
 	return s, needed
@@ -102,21 +105,40 @@ func (c *loop) sendable() (ended []jobs.Ended) {
 	return ended
 }
 
-// room is how many jobs to ask for: as many as have a slot and whose turns come before a Step is back.
-func (c *loop) room() int {
-	slots := c.set.Worker.Concurrency - len(c.running) - len(c.planned)
-	wanted := c.more || !c.dueAt.IsZero() && c.due(c.dueAt) || c.due(c.pollAt)
-	if c.isLeaving() || slots <= 0 || !wanted || !c.due(c.pausedUntil) {
-		return 0
+// room is how many jobs to ask for: as many as have a slot and whose turns come before a Step is back. A suspect that
+// is due is asked for by itself, once nothing else is in hand; until it has ended nothing is.
+func (c *loop) room() (n int, suspect bool) {
+	inHand := len(c.running) + len(c.planned)
+	slots := c.set.Worker.Concurrency - inHand
+	suspect = c.isDue(c.suspectAt)
+	wanted := suspect || c.more || c.isDue(c.dueAt) || c.due(c.pollAt)
+	if c.draining || slots <= 0 || !wanted || !c.due(c.pausedUntil) || c.withSuspect() {
+		return 0, false
 	}
 	lead := c.lead()
 	if !c.due(c.pace.Next(c.now, len(c.planned)+1).Add(-lead)) {
-		return 0
+		return 0, false
 	}
-	if c.single {
-		return 1
+	switch {
+	case suspect && inHand+len(c.finished) > 0:
+		return 0, false
+	case suspect || c.single:
+		return 1, suspect
 	}
-	return min(slots, c.pace.Due(c.now, c.now.Add(lead))-len(c.planned))
+	return min(slots, c.pace.Due(c.now, c.now.Add(lead))-len(c.planned)), false
+}
+
+// isDue is due for a time that may be unknown.
+func (c *loop) isDue(t time.Time) bool { return !t.IsZero() && c.due(t) }
+
+// withSuspect reports whether a suspect is in hand.
+func (c *loop) withSuspect() bool {
+	for _, r := range c.running {
+		if r.Suspect {
+			return true
+		}
+	}
+	return len(c.planned) > 0 && c.planned[0].Suspect
 }
 
 // lead is how long before a turn its job is claimed: the slowest of the last Steps.
@@ -129,7 +151,7 @@ func (c *loop) step(s jobs.Step) op {
 	if s.Claim > 0 {
 		c.more = false // what is heard from now on may be news to the claim
 	}
-	within := c.patienceOfStep()
+	within := c.opTimeout()
 	return func(l *link) any {
 		a := stepped{step: s, sent: time.Now(), boot: procs.BootClock()}
 		a.err = l.withQueue(within, func(ctx context.Context, q *jobs.Queue) (err error) {
@@ -210,9 +232,15 @@ func (c *loop) claimed(s jobs.Step, r jobs.Reply) {
 	for _, j := range r.Claimed {
 		delete(c.skip, j.ID)
 	}
-	c.more = c.more || len(r.Claimed) == s.Claim || r.Paused > 0
+	c.more = c.more || len(r.Claimed) == s.Claim || r.Paused > 0 || s.Suspect
 	c.pollAt = c.now.Add(c.poll)
-	c.dueAt = time.Time{}
+	c.suspectAt, c.dueAt = time.Time{}, time.Time{}
+	if s.Suspect && len(r.Claimed) == 0 {
+		c.suspectHold = c.now.Add(c.poll) // somebody has it locked
+	}
+	if r.SuspectDue >= 0 {
+		c.suspectAt = latest(c.now.Add(r.SuspectDue), c.suspectHold)
+	}
 	if r.Due >= 0 {
 		c.lookAt(c.now.Add(r.Due))
 	}
@@ -221,6 +249,13 @@ func (c *loop) claimed(s jobs.Step, r jobs.Reply) {
 			c.lookAt(refused.until)
 		}
 	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // lookAt makes t the time of the next claim, if that is not sooner.

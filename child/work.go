@@ -2,6 +2,7 @@ package child
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -45,25 +46,11 @@ type result struct {
 
 // startPlanned starts each claimed job at its turn.
 func (c *loop) startPlanned() {
-	for len(c.planned) > 0 && c.free(c.planned[0]) && c.due(c.pace.Next(c.now, 1)) {
+	for len(c.planned) > 0 && c.due(c.pace.Next(c.now, 1)) {
 		next := c.planned[0]
 		c.planned = c.planned[1:]
 		c.start(next)
 	}
-}
-
-// free reports whether j may run beside what runs: a job that was in company when a process died, and has used
-// up its attempts, runs alone, so that its next death is nobody else's.
-func (c *loop) free(j jobs.Claimed) bool {
-	if j.Alone {
-		return len(c.running) == 0
-	}
-	for _, r := range c.running {
-		if r.Alone {
-			return false
-		}
-	}
-	return true
 }
 
 func (c *loop) start(j jobs.Claimed) {
@@ -78,7 +65,7 @@ func (c *loop) start(j jobs.Claimed) {
 		c.results <- result{r, err}
 		return
 	}
-	ctx, done := context.WithTimeoutCause(ctx, r.timeout, errTimeout)
+	ctx, done := context.WithTimeoutCause(ctx, r.timeout, timedOut(r.timeout))
 	r.ctx = ctx
 	c.pace.Start(r.started)
 	c.starts++
@@ -134,14 +121,14 @@ func (c *loop) outcome(r *run, err, cause error) jobs.Ended {
 	case err == nil:
 		c.throttles = 0
 		return jobs.Ended{Kind: jobs.KindDone}
-	case cause == errStopped || cause == errLeaseLost:
+	case cause == errStopped || cause == errNotOurs:
 		return jobs.Ended{Kind: jobs.KindExcused, Error: cause.Error()}
-	case cause == errTimeout:
-		err = fmt.Errorf("timed out after %s: %w", r.timeout, err)
+	case errors.As(cause, new(timedOut)) && !errors.Is(err, cause):
+		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	o := handler.Judge(err, c.backoff(r.Counted))
 	if o.Kind == jobs.KindThrottled {
-		c.throttled(o)
+		c.throttled(r, o)
 		return jobs.Ended{Kind: o.Kind, Error: o.Error}
 	}
 	return jobs.Ended{Kind: o.Kind, Delay: o.Delay, Error: o.Error}
@@ -160,8 +147,8 @@ func (c *loop) guardJobs() {
 		}
 		delete(c.running, r.ID)
 		if !r.lost {
-			err := fmt.Sprintf("timed out after %s and did not end within %s more", r.timeout, c.grace())
-			c.finish(r, jobs.Ended{Kind: jobs.KindFail, Delay: c.backoff(r.Counted), Error: err})
+			text := fmt.Sprintf("%s and did not end within %s more", timedOut(r.timeout), c.grace())
+			c.finish(r, jobs.Ended{Kind: jobs.KindFail, Delay: c.backoff(r.Counted), Error: text})
 		}
 		c.log.Error("a handler ignores the end of its context; leaving for a new process", "job", hclog.Quote(r.Name), "id", r.ID)
 		c.drain(c.set.ShutdownTimeout, wire.ExitLater)
@@ -204,7 +191,7 @@ func (c *loop) keepOnly(ids []int64) {
 			gone = append(gone, ref.ID)
 		}
 	}
-	c.lose(gone, errLeaseLost)
+	c.lose(gone, errNotOurs)
 }
 
 // lose gives up jobs that are no longer ours. Their handlers are told to end; until they have, the same jobs

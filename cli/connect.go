@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -79,25 +77,10 @@ func (p *program) addressWithoutFile() (string, error) {
 		return "", fmt.Errorf("%w: there is no %s here and DATABASE_URL is not set; set it, or name a file with -c",
 			errConfig, defaultConfig)
 	}
-	if err := checkAddress(address); err != nil {
+	if err := config.CheckDatabaseURL(address); err != nil {
 		return "", fmt.Errorf("%w: DATABASE_URL: %w", errConfig, err)
 	}
 	return address, nil
-}
-
-// checkAddress never repeats a word of what it is given: of a malformed URL nobody can say where the password ends.
-func checkAddress(address string) error {
-	if scheme, rest, isURL := strings.Cut(address, "://"); isURL && strings.HasPrefix(scheme, "postgres") {
-		_, err := url.Parse(address)
-		if err != nil || strings.Count(rest, "@") > 1 || strings.ContainsAny(rest, "# ") {
-			return errors.New("cannot be read; percent-encode the password (@ is %40, / is %2F, # is %23, % is %25)")
-		}
-	}
-	if _, err := pgx.ParseConfig(address); err != nil {
-		return errors.New("cannot be read; it must be postgres://user:password@host:port/database, with the password " +
-			"percent-encoded, or key=value pairs")
-	}
-	return nil
 }
 
 func dial(ctx context.Context, address string) (*pgx.Conn, error) {

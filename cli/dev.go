@@ -36,6 +36,9 @@ func (p *program) dev(ctx context.Context, sample int) error {
 	if sample < 0 {
 		return usage(fmt.Sprintf("--sample %d: must not be negative", sample))
 	}
+	if err := p.checkForDev(); err != nil {
+		return err
+	}
 	path, err := filepath.Abs(p.configPath())
 	if err != nil {
 		return err
@@ -63,6 +66,23 @@ func (p *program) dev(ctx context.Context, sample int) error {
 	}
 	p.lines("", devHelp(file, address))
 	return p.supervise(ctx, file, p.logger(file.LogFormat))
+}
+
+// checkForDev tells a fault of the file before anything is started, and keeps dev away from every database but its
+// own.
+func (p *program) checkForDev() error {
+	const standIn = "postgres:///queuekeeper-dev" // the address is not known yet
+	file, err := config.Load(p.configPath(), func(name string) (string, bool) {
+		if name == "DATABASE_URL" {
+			return standIn, true
+		}
+		return p.getenv(name)
+	})
+	if err == nil && file.DatabaseURL != standIn {
+		err = fmt.Errorf("%w: %s names a database, and dev runs on its own only: leave out database_url, or use `run`",
+			errConfig, file.Path)
+	}
+	return err
 }
 
 // devFolder is where the data of a project's private Postgres is: two projects do not share one.

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"queuekeeper/config"
 	"queuekeeper/jobs"
 )
 
@@ -69,21 +68,13 @@ func enqueueCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// parseIn reads a duration as the file has it, days included.
+// parseIn reads a duration as the file has it.
 func parseIn(text string) (time.Duration, error) {
-	days, rest, hasDays := strings.Cut(text, "d")
-	if !hasDays {
-		days, rest = "0", text
-	}
-	n, err := strconv.ParseUint(days, 10, 16) // 65,535 days at most: no overflow
-	d := time.Duration(0)
-	if err == nil && rest != "" {
-		d, err = time.ParseDuration(rest)
-	}
-	if err != nil || d < 0 || text == "" {
+	d, err := config.ParseDuration(text)
+	if err != nil {
 		return 0, usage(fmt.Sprintf(`--in %q: must be a duration that is not negative, like "30s", "5m", "1h30m" or "7d"`, text))
 	}
-	return time.Duration(n)*24*time.Hour + d, nil
+	return d, nil
 }
 
 // parseAt wants an offset: whose noon a bare "12:00" is, neither we nor the reader could say.

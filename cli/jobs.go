@@ -116,7 +116,7 @@ func (p *program) show(ctx context.Context, id int64) error {
 	if job.LastError != nil { // may have many lines
 		fmt.Fprintln(p.stdout, "last error:")
 		for line := range strings.Lines(*job.LastError) {
-			fmt.Fprintln(p.stdout, "  "+visible(strings.TrimRight(line, "\r\n")))
+			fmt.Fprintln(p.stdout, "  "+shown(strings.TrimRight(line, "\r\n")))
 		}
 	}
 	return nil

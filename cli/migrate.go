@@ -59,6 +59,6 @@ func (p *program) printState(s migrations.State) error {
 		}{s.Schema, s.Version, s.Wanted, s.Notify})
 	}
 	_, err := fmt.Fprintf(p.stdout, "schema %s: version %d of %d, notifications %s\n",
-		visible(s.Schema), s.Version, s.Wanted, onOff(s.Notify))
+		shown(s.Schema), s.Version, s.Wanted, onOff(s.Notify))
 	return err
 }

@@ -5,33 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"unicode"
 	"unicode/utf16"
-	"unicode/utf8"
+
+	"queuekeeper/internal/visible"
 )
 
-// visible makes everything in s that is not a printable character readable, as Go writes it in strings: a job's name
+// shown makes everything in s that is not a printable character readable, as Go writes it in strings: a job's name
 // must not move the cursor, forge a line or turn the text around.
-func visible(s string) string {
-	if strings.IndexFunc(s, hidden) < 0 && utf8.ValidString(s) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if hidden(r) || r == utf8.RuneError && n == 1 {
-			quoted := strconv.Quote(s[i : i+n])
-			b.WriteString(quoted[1 : len(quoted)-1])
-		} else {
-			b.WriteString(s[i : i+n])
-		}
-		i += n
-	}
-	return b.String()
-}
+func shown(s string) string { return visible.Text(s, hidden) }
 
 func hidden(r rune) bool { return !unicode.IsPrint(r) }
 
@@ -44,7 +28,7 @@ func table(w io.Writer, rows [][]string) {
 			if i > 0 {
 				fmt.Fprint(t, "\t")
 			}
-			fmt.Fprint(t, visible(cell))
+			fmt.Fprint(t, shown(cell))
 		}
 		fmt.Fprintln(t)
 	}

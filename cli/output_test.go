@@ -16,7 +16,7 @@ func TestUserTextIsMadeVisible(t *testing.T) {
 		"\x9b31m\xff":        `\x9b31m\xff`,
 		"\ufffd":             "\ufffd",
 	} {
-		if got := visible(in); got != want {
+		if got := shown(in); got != want {
 			t.Errorf("visible(%+q) = %q, want %q", in, got, want)
 		}
 	}

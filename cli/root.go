@@ -152,6 +152,6 @@ func (p *program) tell(err error) {
 // lines writes text to stderr, each line after the prefix.
 func (p *program) lines(prefix, text string) {
 	for line := range strings.Lines(text) {
-		fmt.Fprintln(p.stderr, prefix+visible(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintln(p.stderr, prefix+shown(strings.TrimSuffix(line, "\n")))
 	}
 }

@@ -32,16 +32,22 @@ func (databaseURL) read(value any) (any, error) {
 	if !ok {
 		return nil, errWrong
 	}
+	return text, CheckDatabaseURL(text)
+}
+
+// CheckDatabaseURL reports why Postgres clients cannot connect with text, without repeating a word of it: of a
+// malformed URL nobody can say where the password ends.
+func CheckDatabaseURL(text string) error {
 	if text == "" {
-		return nil, errors.New("empty")
+		return errors.New("empty")
 	}
 	if scheme := urlScheme.FindString(text); scheme != "" && needsEncoding(text[len(scheme):]) {
-		return nil, errEncode
+		return errEncode
 	}
 	if _, err := pgx.ParseConfig(text); err != nil {
-		return nil, wrongSetting(text)
+		return wrongSetting(text)
 	}
-	return text, nil
+	return nil
 }
 
 // needsEncoding tells whether what follows the scheme has a password (or user) in it with characters that

@@ -47,21 +47,36 @@ func (d duration) read(value any) (any, error) {
 	if !ok {
 		return nil, errWrong
 	}
+	sum, err := ParseDuration(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case sum > d.max:
+		return nil, errTooLong
+	case sum < d.min:
+		return nil, errors.New("too short")
+	}
+	return sum, nil
+}
+
+var errTooLong = errors.New("too long")
+
+// ParseDuration reads a duration as the file has it: numbers with a unit each, of ms, s, m, h and d, like "30s",
+// "1h30m" or "7d". It is never negative.
+func ParseDuration(text string) (time.Duration, error) {
 	if digitsOnly.MatchString(text) {
-		return nil, errors.New("a number without a unit")
+		return 0, errors.New("a number without a unit")
 	}
 	if !durationForm.MatchString(text) {
-		return nil, errWrong
+		return 0, errWrong
 	}
 	var sum time.Duration
 	for _, part := range durationPart.FindAllStringSubmatch(text, -1) {
 		step, err := durationOf(part[1], part[2])
-		if sum += step; err != nil || sum > d.max {
-			return nil, errors.New("too long")
+		if err != nil || step > math.MaxInt64-sum {
+			return 0, errTooLong
 		}
-	}
-	if sum < d.min {
-		return nil, errors.New("too short")
+		sum += step
 	}
 	return sum, nil
 }

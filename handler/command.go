@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -138,15 +137,6 @@ func exitError(status syscall.WaitStatus, tail string) error {
 		how += ": " + tail
 	}
 	return errors.New(how)
-}
-
-// commandEnv is env without what a process manager says to the program alone: a command that answered for it
-// would confuse the manager.
-func commandEnv(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
-		return strings.HasPrefix(entry, "NOTIFY_SOCKET=") ||
-			strings.HasPrefix(entry, "WATCHDOG_") || strings.HasPrefix(entry, "LISTEN_")
-	})
 }
 
 func jobEnv(job jobs.Job) []string {

@@ -28,7 +28,7 @@ type Set struct {
 // print goes to log. The error says that there are neither: the settings are wrong, and trying again does
 // not help.
 func New(worker config.Worker, own jobs.Handlers, log hclog.Logger) (*Set, error) {
-	s := &Set{worker: worker, own: own[worker.Queue], log: log, env: commandEnv(os.Environ())}
+	s := &Set{worker: worker, own: own[worker.Queue], log: log, env: os.Environ()}
 	if len(worker.Command) == 0 && len(s.known()) == 0 {
 		return nil, fmt.Errorf("queue %s: nothing does its jobs: no command in the file, no Go handler in this program", worker.Queue)
 	}

@@ -2,10 +2,11 @@ package handler
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"queuekeeper/internal/visible"
 )
 
 // headMax is how much of the beginning of an error's text is kept when it is too long, beside the last
@@ -24,12 +25,12 @@ func Describe(err error) string {
 		return fmt.Sprintf("error without a text, of type %T", err)
 	}
 	if len(text) <= headMax+tailMax {
-		return visible(text)
+		return shown(text)
 	}
 	head, last := text[:headMax], text[len(text)-tailMax:]
 	head = head[:len(head)-brokenEnd(head)]
 	last = last[brokenStart(last):]
-	return visible(head) + " " + cutMark(len(text)-len(head)-len(last)) + " " + visible(last)
+	return shown(head) + " " + cutMark(len(text)-len(head)-len(last)) + " " + shown(last)
 }
 
 // errorText is err.Error(), also when that panics, as it does for a nil pointer in an error.
@@ -42,24 +43,9 @@ func errorText(err error) (text string) {
 	return err.Error()
 }
 
-// visible writes what Postgres refuses or a terminal obeys as the escapes of a Go string.
-func visible(text string) string {
-	clean := func(r rune) bool { return r == '\n' || r == '\t' || (!unicode.IsControl(r) && r != utf8.RuneError) }
-	if strings.IndexFunc(text, func(r rune) bool { return !clean(r) }) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for len(text) > 0 {
-		r, size := utf8.DecodeRuneInString(text)
-		if clean(r) || size > 1 && r == utf8.RuneError { // a replacement character the text itself holds
-			b.WriteString(text[:size])
-		} else {
-			quoted := strconv.Quote(text[:size])
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-		text = text[size:]
-	}
-	return b.String()
+// shown writes what Postgres refuses or a terminal obeys as escapes. Lines stay lines.
+func shown(text string) string {
+	return visible.Text(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' })
 }
 
 func cutMark(n int) string { return fmt.Sprintf("[... %d bytes cut]", n) }

@@ -93,7 +93,9 @@ func (s Schema) acquire(ctx context.Context, tx pgx.Tx, queue string, bid Bid) (
 	if err != nil {
 		return nil, err
 	}
-	a.From = before.holder.Name()
+	if !before.free {
+		a.From = before.holder.Name()
+	}
 	mine := before.epochsOf(bid)
 	if a.Kept, err = a.move(ctx, tx, bid.Held, mine); err != nil {
 		return nil, fmt.Errorf("keep running jobs: %w", err)

@@ -59,10 +59,11 @@ type Ref struct {
 // Claimed is a job that is now running under our epoch.
 type Claimed struct {
 	Job
-	Counted   int           // attempts that count, this one included
-	Throttled int           // how many of its attempts the API refused
-	Alone     bool          // over its attempts after a death in company: start it only when nothing else runs
-	Waited    time.Duration // since it was due
+	Counted int // attempts that count, this one included
+
+	// Suspect: it was in company when a process died, and has used up its attempts. It must be the only job of the
+	// queue that is claimed, so that its next death is nobody else's.
+	Suspect bool
 }
 
 // Ref names the attempt that was claimed.

@@ -23,6 +23,9 @@ from released`
 // is told at once. If another holds the queue already, nothing changes and the error is ErrLeaseLost.
 func (q *Queue) Release(ctx context.Context, ended []Ended, emptyFor time.Duration, starts int) error {
 	batch := &pgx.Batch{}
+	// The row of the queue first, as everywhere: an acquire that passed between the outcomes and the release would
+	// find the rows of the outcomes locked and leave them.
+	batch.Queue(q.schema.sql(holdSQL), q.name, q.epoch, q.holder)
 	if len(ended) > 0 {
 		q.queueRecord(batch, ended)
 	}
@@ -44,38 +47,23 @@ func (q *Queue) sendRelease(ctx context.Context, batch *pgx.Batch, records bool)
 			err = closed
 		}
 	}()
+	if held, err := readTrue(results); err != nil || !held {
+		return false, err
+	}
 	if records {
 		if _, err := readIDs(results); err != nil {
 			return false, fmt.Errorf("record: %w", err)
 		}
 	}
+	return readTrue(results)
+}
+
+// readTrue reports whether a statement that answers true for a row found one.
+func readTrue(results pgx.BatchResults) (bool, error) {
 	rows, err := results.Query()
 	if err != nil {
 		return false, err
 	}
-	told, err := pgx.CollectRows(rows, pgx.RowTo[bool])
-	return len(told) > 0, err
-}
-
-const headSQL = `
-select id
-from {jobs}
-where queue = $1 and state = 'pending' and run_at <= now() and id <> all($2::bigint[])
-order by run_at, id
-limit 1`
-
-// Head is the job a claim of one would take; 0: none. It finds the job that Postgres refuses to let us claim.
-func (q *Queue) Head(ctx context.Context, skip []int64) (int64, error) {
-	if skip == nil {
-		skip = []int64{}
-	}
-	rows, err := q.conn.Query(ctx, q.schema.sql(headSQL), q.name, skip)
-	if err != nil {
-		return 0, fmt.Errorf("find head of queue %s: %w", q.name, err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil || len(ids) == 0 {
-		return 0, err
-	}
-	return ids[0], nil
+	found, err := pgx.CollectRows(rows, pgx.RowTo[bool])
+	return len(found) > 0, err
 }

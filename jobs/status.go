@@ -28,9 +28,8 @@ type QueueStatus struct {
 const statusSQL = `
 select coalesce(q.queue, c.queue), coalesce(c.due, 0), coalesce(c.later, 0), coalesce(c.running, 0), coalesce(c.dead, 0),
 	(select count(*) from {jobs} j
-		where j.queue = coalesce(q.queue, c.queue) and j.state in ('done', 'dead') and j.finished_at > now() - interval '1 hour'
-			and j.state = 'done'),
-	coalesce(extract(epoch from now() - greatest(c.oldest, now() - interval '100 days')), 0)::float8,
+		where j.queue = coalesce(q.queue, c.queue) and j.state = 'done' and j.finished_at > now() - interval '1 hour'),
+	extract(epoch from now() - greatest(coalesce(c.oldest, now()), now() - interval '100 days'))::float8,
 	case when q.supervisor is not null and q.expires_at > now() then concat(q.host, '/', q.pid) else '' end,
 	coalesce(extract(epoch from least(q.expires_at, now() + interval '1 day') - now()), 0)::float8,
 	coalesce(extract(epoch from greatest(least(q.paused_until, now() + interval '100 days'), now()) - now()), 0)::float8,

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -18,6 +17,7 @@ type Step struct {
 	Ended    []Ended
 	Held     []Ref   // asked only when not empty: which of these are no longer ours
 	Claim    int     // at most so many new jobs
+	Suspect  bool    // of the suspects, and of nothing else: see Claimed
 	Skip     []int64 // not these
 }
 
@@ -28,6 +28,8 @@ type Reply struct {
 	Gone     []int64       // of Held: cancelled, deleted, recovered by another
 	Claimed  []Claimed     // oldest first
 	Due      time.Duration // until the next job is due, if fewer came than asked; -1: none waits
+	// SuspectDue is the time until the next suspect is due; -1: none waits.
+	SuspectDue time.Duration
 }
 
 // Step renews the lease, records the ends of jobs and claims new ones, in one round trip and one commit. If
@@ -78,7 +80,7 @@ func (q *Queue) step(ctx context.Context, s Step) (reply Reply, err error) {
 		}
 	}
 	if s.Claim > 0 {
-		if err = q.readClaim(results, &reply); err != nil {
+		if err = q.readClaim(results, &reply, s.Suspect); err != nil {
 			return Reply{}, fmt.Errorf("claim: %w", err)
 		}
 	}
@@ -117,55 +119,6 @@ func readRenew(results pgx.BatchResults, reply *Reply) (held bool, err error) {
 	return true, nil
 }
 
-// The one place that decides between pending, done and dead. An outcome is fenced by its attempt, its row's
-// epoch and the lease; a row somebody has locked is left for the next Step. started_at and finished_at are the
-// last attempt's: of a death nobody knows the start, so the time of the claim stands in; an attempt that was
-// excused before its start leaves both.
-const recordSQL = `
-update {jobs} j
-set state = case when o.kind = 'done' then 'done'
-	             when o.kind = 'dead' or (o.kind = 'fail' and j.attempts - j.excused >= j.max_attempts) then 'dead'
-	             else 'pending' end,
-	excused = j.excused + (o.kind in ('excused', 'throttled'))::int,
-	throttled = j.throttled + (o.kind = 'throttled')::int,
-	run_at = case when o.delay > 0 then now() + o.delay * interval '1 s' else j.run_at end,
-	started_at = case when o.age is not null then now() - o.age * interval '1 s'
-	                  when o.kind = 'excused' then j.started_at
-	                  else j.locked_at end,
-	finished_at = case when o.kind = 'excused' and o.age is null then j.finished_at else now() end,
-	last_error = case when o.kind = 'done' then null else coalesce(nullif(o.error, ''), j.last_error) end,
-	epoch = null, locked_at = null, locked_by = null
-from unnest($4::bigint[], $5::int[], $6::bigint[], $7::text[], $8::float8[], $9::float8[], $10::text[])
-	as o(id, attempt, epoch, kind, delay, age, error)
-where j.id = o.id and j.attempts = o.attempt and j.state = 'running' and j.epoch is not distinct from o.epoch
-	and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3)
-	and j.id = any(array(select id from {jobs} where id = any($4) for no key update skip locked))
-returning j.id`
-
-func (q *Queue) queueRecord(b *pgx.Batch, ended []Ended) {
-	epochs := make([]*int64, len(ended))
-	for i := range epochs {
-		epochs[i] = &q.epoch
-	}
-	b.Queue(q.schema.sql(recordSQL), q.recordArgs(ended, epochs)...)
-}
-
-// recordArgs are the arguments of recordSQL; epochs are what the rows say, not what the lease says.
-func (q *Queue) recordArgs(ended []Ended, epochs []*int64) []any {
-	n := len(ended)
-	ids, attempts := make([]int64, n), make([]int, n)
-	kinds, delays, ages, errors := make([]string, n), make([]float64, n), make([]*float64, n), make([]string, n)
-	for i, e := range ended {
-		ids[i], attempts[i] = e.ID, e.Attempt
-		kinds[i], delays[i], errors[i] = string(e.Kind), seconds(e.Delay), e.Error
-		if !e.Started.IsZero() {
-			age := seconds(time.Since(e.Started))
-			ages[i] = &age
-		}
-	}
-	return []any{q.name, q.epoch, q.holder, ids, attempts, epochs, kinds, delays, ages, errors}
-}
-
 const goneSQL = `
 select h.id
 from unnest($1::bigint[], $2::int[]) as h(id, attempt)
@@ -191,86 +144,4 @@ func readIDs(results pgx.BatchResults) ([]int64, error) {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
-}
-
-// The ids come as an array: joining a CTE instead takes a plan that reads the whole queue. If fewer came than
-// asked, the same statement says when the next is due: its snapshot has the retries this Step recorded.
-const claimSQL = `
-with claimed as (
-	update {jobs} j
-	set state = 'running', attempts = j.attempts + 1, epoch = $2, locked_at = now(), locked_by = $8,
-		max_attempts = coalesce(j.max_attempts, ($6::jsonb ->> j.name)::int, $7)
-	where j.id = any(array(
-		select id
-		from {jobs}
-		where queue = $1 and state = 'pending' and run_at <= now() and id <> all($5::bigint[])
-			and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3 and paused_until <= now())
-		order by run_at, id
-		limit $4
-		for update skip locked))
-	returning j.id, j.name, coalesce(j.args, '{}')::text as args, j.lane, j.run_at, j.attempts, j.requeues, j.throttled,
-		j.attempts - j.excused as counted, j.attempts - j.excused > j.max_attempts as alone,
-		extract(epoch from now() - greatest(j.run_at, now() - interval '100 days'))::float8 as waited
-)
-select c.id, c.name, c.args, c.lane, c.attempts, c.requeues, c.throttled, c.counted, c.alone, c.waited,
-	case when (select count(*) from claimed) < $4 then (
-		select extract(epoch from least(run_at, now() + interval '1 day') - now())::float8
-		from {jobs}
-		where queue = $1 and state = 'pending' and run_at > now()
-		order by run_at
-		limit 1)
-	end as due
-from (select) one left join claimed c on true
-order by c.run_at, c.id`
-
-func (q *Queue) queueClaim(b *pgx.Batch, s Step) {
-	byName, _ := json.Marshal(q.limits.ByName) // a map of numbers always encodes
-	if q.limits.ByName == nil {
-		byName = []byte("{}")
-	}
-	skip := s.Skip
-	if skip == nil {
-		skip = []int64{} // null would skip everything
-	}
-	b.Queue(q.schema.sql(claimSQL), q.name, q.epoch, q.holder, s.Claim, skip, string(byName), q.limits.MaxAttempts, q.lockedBy)
-}
-
-func (q *Queue) readClaim(results pgx.BatchResults, reply *Reply) error {
-	rows, err := results.Query()
-	if err != nil {
-		return err
-	}
-	reply.Due = -1
-	var row claimRow
-	_, err = pgx.ForEachRow(rows, row.fields(), func() error {
-		if row.due != nil {
-			reply.Due = duration(*row.due)
-		}
-		if row.id != nil {
-			reply.Claimed = append(reply.Claimed, row.claimed(q.name))
-		}
-		return nil
-	})
-	return err
-}
-
-// claimRow is one row of claimSQL; all but due are null when nothing was claimed.
-type claimRow struct {
-	id                                    *int64
-	name, args, lane                      *string
-	attempt, requeues, throttled, counted *int
-	alone                                 *bool
-	waited, due                           *float64
-}
-
-func (r *claimRow) fields() []any {
-	return []any{&r.id, &r.name, &r.args, &r.lane, &r.attempt, &r.requeues, &r.throttled, &r.counted, &r.alone, &r.waited, &r.due}
-}
-
-func (r *claimRow) claimed(queue string) Claimed {
-	return Claimed{
-		Job: Job{ID: *r.id, Queue: queue, Name: *r.name, Args: json.RawMessage(*r.args), Lane: *r.lane,
-			Attempt: *r.attempt, Requeues: *r.requeues},
-		Counted: *r.counted, Throttled: *r.throttled, Alone: *r.alone, Waited: duration(*r.waited),
-	}
 }

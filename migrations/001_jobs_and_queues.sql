@@ -42,6 +42,8 @@ comment on table {{.schema}}.jobs is 'queuekeeper {{.major}}';
 -- State is in every predicate: a claim reads pending rows only, however many are done.
 create index jobs_pending on {{.schema}}.jobs (queue, run_at, id) where state = 'pending';
 create index jobs_pending_lane on {{.schema}}.jobs (queue, lane, run_at, id) where state = 'pending';
+-- Jobs that have used up their attempts by deaths in company: each runs once more, alone. Nearly always empty.
+create index jobs_suspects on {{.schema}}.jobs (queue, run_at) where state = 'pending' and attempts - excused >= max_attempts;
 create index jobs_running on {{.schema}}.jobs (queue) where state = 'running';
 create index jobs_ended on {{.schema}}.jobs (queue, finished_at) where state in ('done', 'dead');
 

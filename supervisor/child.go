@@ -5,8 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"queuekeeper/config"
 	"queuekeeper/internal/wire"
+	"queuekeeper/jobs"
 )
 
 // maxDeaths bounds what a crash loop of days hands to its next incarnation.
@@ -21,7 +24,7 @@ type child struct {
 	startAt time.Time    // when the next is due; zero: not waiting for one. Set only while alive is nil
 
 	failures int          // ends and failed starts since the last that were forgotten
-	deaths   []wire.Death // since one was last ready
+	deaths   []jobs.Death // since one was last ready
 	leased   bool         // an incarnation was ready and no later one has said that the lease is free
 }
 
@@ -99,28 +102,28 @@ func (s *supervisor) exited(e exit) {
 	i, c := e.of, e.of.child
 	c.alive = nil
 	i.leaveReady(s.Times.RestartForget)
-	c.mourn(wire.Death{N: c.n, Cause: e.cause, Ours: i.killed})
-	log := s.Log.With("queue", c.worker.Queue, "pid", i.pid, "n", c.n, "cause", e.cause,
-		"lived", time.Since(i.started).Round(time.Millisecond))
+	c.mourn(jobs.Death{N: c.n, Cause: e.cause, Ours: i.killed})
+	facts := []any{"queue", c.worker.Queue, "pid", i.pid, "n", c.n, "cause", e.cause,
+		"lived", time.Since(i.started).Round(time.Millisecond)}
 	if e.garbage > 0 {
-		log.Warn("status lines were dropped", "lines", e.garbage)
+		s.Log.Warn("status lines were dropped", append(facts, "lines", e.garbage)...)
 	}
 	if e.left != nil {
-		log.Error("processes of the child may remain", "error", e.left)
+		s.Log.Error("processes of the child may remain", append(facts, "error", e.left)...)
 	}
 	switch {
 	case s.state > running:
-		log.Info("child ended")
+		s.Log.Info("child ended", facts...)
 	case e.status == wire.ExitConfig:
-		log.Error("child parked: its settings are wrong, it is not started again", "detail", i.detail)
+		s.Log.Error("queue parked: its settings are wrong, it is not started again", append(facts, "detail", hclog.Quote(i.detail))...)
 	default:
-		log.Warn("child died", "again_in", s.again(c), "detail", i.detail)
+		s.Log.Warn("child died", append(facts, "again_in", s.again(c), "detail", hclog.Quote(i.detail))...)
 	}
 }
 
 // mourn keeps the death for the next incarnation. Of too many the first stays, for only that one can have
 // had jobs: those after it were never ready.
-func (c *child) mourn(d wire.Death) {
+func (c *child) mourn(d jobs.Death) {
 	if len(c.deaths) == maxDeaths {
 		c.deaths = slices.Delete(c.deaths, 1, 2)
 	}

@@ -21,6 +21,7 @@ import (
 	"queuekeeper/config"
 	"queuekeeper/internal/eventually"
 	"queuekeeper/internal/wire"
+	"queuekeeper/jobs"
 )
 
 // eventsEnv names the file supervisor and stubs log to. It also marks every process of a test: commands
@@ -104,7 +105,7 @@ type event struct {
 	Bytes       int          `json:"bytes"`
 	Supervisor  string       `json:"supervisor"`
 	DatabaseURL string       `json:"database_url"`
-	Deaths      []wire.Death `json:"deaths"`
+	Deaths      []jobs.Death `json:"deaths"`
 	Files       []string     `json:"files"`
 	Env         []string     `json:"env"`
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"queuekeeper/internal/wire"
+	"queuekeeper/jobs"
 )
 
 // checkDelay checks the delay after the failures-th failure in a row, with the default times divided.
@@ -43,7 +44,7 @@ func TestKilledChildIsRestartedAtOnceThenLater(t *testing.T) {
 		}
 		// The one before was ready, so of the deaths only its own is news.
 		deaths := r.await(t, "stub has settings", "drains.a", n+1).Deaths
-		if want := []wire.Death{{N: n, Cause: died.Cause}}; !reflect.DeepEqual(deaths, want) {
+		if want := []jobs.Death{{N: n, Cause: died.Cause}}; !reflect.DeepEqual(deaths, want) {
 			t.Errorf("deaths told to incarnation %d: got %v, want %v", n+1, deaths, want)
 		}
 	}
@@ -63,14 +64,14 @@ func TestCrashLoopSlowsDownAndNeverEnds(t *testing.T) {
 	r := start(t, plan{Queues: []string{"crash-at-once", "drains"}})
 	r.await(t, "stub is ready", "drains", 1)
 	r.await(t, "child died", "crash-at-once", 9) // the eighth delay is at its upper end
-	var deaths []wire.Death
+	var deaths []jobs.Death
 	for n := 1; n <= 9; n++ {
 		checkDelay(t, 100, n, r.await(t, "child died", "crash-at-once", n).AgainIn)
 		got := r.await(t, "stub has settings", "crash-at-once", n).Deaths
 		if len(got)+len(deaths) > 0 && !reflect.DeepEqual(got, deaths) {
 			t.Errorf("deaths told to incarnation %d: got %v, want %v", n, got, deaths)
 		}
-		deaths = append(deaths, wire.Death{N: n, Cause: "exit status 3"})
+		deaths = append(deaths, jobs.Death{N: n, Cause: "exit status 3"})
 	}
 	r.signal(t, syscall.SIGTERM)
 	r.ends(t, wire.ExitOK) // it was never ready: no lease can remain
@@ -144,7 +145,7 @@ func TestPipesHeldOpenByAStrangerHoldUpNothing(t *testing.T) {
 func TestOnlyTheFirstAndTheLatestOfManyDeathsAreKept(t *testing.T) {
 	c := &child{}
 	for n := 1; n <= maxDeaths+50; n++ {
-		c.mourn(wire.Death{N: n})
+		c.mourn(jobs.Death{N: n})
 	}
 	got := fmt.Sprint(len(c.deaths), c.deaths[0].N, c.deaths[1].N, c.deaths[maxDeaths-1].N)
 	if want := fmt.Sprint(maxDeaths, 1, 52, maxDeaths+50); got != want {

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"queuekeeper/config"
+	"queuekeeper/internal/procs"
 	"queuekeeper/internal/wire"
 )
 
@@ -61,7 +62,9 @@ type supervisor struct {
 // catching these signals after it has returned.
 func Run(ctx context.Context, o Options) int {
 	signals := catchSignals()
-	closeOnExec()
+	if err := procs.CloseOnExec(); err != nil {
+		o.Log.Warn("descriptors this process was started with may go on to children", "error", err)
+	}
 	s, err := newSupervisor(o)
 	if err != nil {
 		o.Log.Error("supervisor not started", "error", err)

@@ -25,12 +25,9 @@ type Settings struct {
 	LogFormat       string        `json:"log_format"`
 	Supervisor      string        `json:"supervisor"` // 128 random bits in hex, made at the supervisor's start
 	N               int           `json:"n"`          // the incarnation: this is the n-th child for its queue
-	Deaths          []Death       `json:"deaths"`     // of earlier incarnations since one was last ready
+	Deaths          []jobs.Death  `json:"deaths"`     // of earlier incarnations since one was last ready
 	Times           Times         `json:"times"`
 }
-
-// Death is how an incarnation ended.
-type Death = jobs.Death
 
 // Control is a line from the supervisor to a child.
 type Control struct {
