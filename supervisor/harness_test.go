@@ -227,7 +227,7 @@ func (r *process) oneChildPerQueue(t *testing.T) {
 	}
 }
 
-const parked = "child parked: its settings are wrong, it is not started again"
+const parked = "queue parked: its settings are wrong, it is not started again"
 
 // events are those so far.
 func (r *process) events(t *testing.T) []event {

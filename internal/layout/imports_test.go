@@ -24,16 +24,17 @@ var mayImport = map[string][]string{
 	"internal/layout":  {},
 	"internal/localpg": {},
 	"internal/procs":   {},
+	"internal/visible": {},
 
-	"handler":       {"config", "internal/procs", "jobs"},
+	"handler":       {"config", "internal/procs", "internal/visible", "jobs"},
 	"internal/wire": {"config", "jobs"},
 
 	// Two processes. What they say to each other is in wire; neither knows how the other works.
 	"child":      {"config", "handler", "internal/procs", "internal/wire", "jobs", "migrations", "ratelimit"},
-	"supervisor": {"config", "internal/procs", "internal/wire"},
+	"supervisor": {"config", "internal/procs", "internal/wire", "jobs"},
 
 	// It puts all of them together.
-	"cli": {"child", "config", "handler", "internal/localpg", "internal/wire", "jobs", "migrations", "supervisor"},
+	"cli": {"child", "config", "handler", "internal/localpg", "internal/visible", "internal/wire", "jobs", "migrations", "supervisor"},
 
 	// For tests and tools.
 	"internal/eventually": {},
