@@ -63,7 +63,7 @@ func (c *loop) stepFailed(a stepped) {
 	case len(a.step.Ended) > 0:
 		c.refuse(a.step.Ended[0].ID, a.err)
 	default:
-		c.do(c.findHead(a.err))
+		c.do(c.findHead(a.step.Suspect, a.err))
 	}
 }
 
@@ -73,12 +73,12 @@ type head struct {
 	err error
 }
 
-func (c *loop) findHead(refused error) op {
+func (c *loop) findHead(suspect bool, refused error) op {
 	skip, within := c.skipped(), c.opTimeout()
 	return func(l *link) any {
 		h := head{err: refused}
 		err := l.withQueue(within, func(ctx context.Context, q *jobs.Queue) (err error) {
-			h.id, err = q.Head(ctx, skip)
+			h.id, err = q.Head(ctx, skip, suspect)
 			return err
 		})
 		if err != nil {

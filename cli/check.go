@@ -12,7 +12,6 @@ import (
 
 	"queuekeeper/config"
 	"queuekeeper/handler"
-	"queuekeeper/jobs"
 	"queuekeeper/migrations"
 )
 
@@ -72,15 +71,14 @@ type databaseFacts struct {
 }
 
 func (p *program) checkDatabase(ctx context.Context, file config.File) (*databaseFacts, error) {
-	conn, err := dial(ctx, file.DatabaseURL)
+	db, err := open(ctx, file)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close(ctx)
-	db := &database{conn, jobs.Schema(file.Schema)}
-	state, err := migrations.Check(ctx, conn, file.Schema)
-	settings := conn.Config()
-	_, encrypted := conn.PgConn().Conn().(*tls.Conn)
+	defer db.Close(ctx)
+	state, err := migrations.Check(ctx, db.Conn, file.Schema)
+	settings := db.Config()
+	_, encrypted := db.PgConn().Conn().(*tls.Conn)
 	facts := &databaseFacts{
 		Host: settings.Host, Port: settings.Port, Name: settings.Database, User: settings.User, TLS: encrypted,
 		Schema: state.Schema, Version: state.Version, Notify: state.Notify,
@@ -92,9 +90,9 @@ func (p *program) checkDatabase(ctx context.Context, file config.File) (*databas
 }
 
 // unserved counts the waiting jobs of the queues that have some and no worker in the file.
-func unserved(ctx context.Context, db *database, file config.File) (map[string]int64, error) {
+func unserved(ctx context.Context, db *database) (map[string]int64, error) {
 	pending, err := db.schema.PendingByQueue(ctx, db)
-	for _, w := range file.Workers {
+	for _, w := range db.workers {
 		delete(pending, w.Queue)
 	}
 	return pending, err
@@ -102,7 +100,7 @@ func unserved(ctx context.Context, db *database, file config.File) (map[string]i
 
 // warn tells what is not wrong, but will hardly be meant.
 func (p *program) warn(ctx context.Context, db *database, file config.File) error {
-	waiting, err := unserved(ctx, db, file)
+	waiting, err := unserved(ctx, db)
 	if err != nil {
 		return err
 	}

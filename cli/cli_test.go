@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -17,16 +18,25 @@ import (
 	"queuekeeper/internal/testdb"
 )
 
+// dividedEnv divides the fixed times of a program that a test starts.
+const dividedEnv = "QUEUEKEEPER_TEST_TIMES_DIVIDED_BY"
+
 // TestMain makes this test binary the program itself where it is started as one: as a supervisor's child, or as
-// "queuekeeper" by a script.
+// "queuekeeper" by a test or a script.
 func TestMain(m *testing.M) {
+	program := func() { os.Exit(cli.Main(testHandlers)) }
 	if len(os.Args) > 1 && os.Args[1] == "child" {
-		os.Exit(cli.Main(nil))
+		program()
 	}
-	testscript.Main(m, map[string]func(){
-		"queuekeeper": func() { os.Exit(cli.Main(nil)) },
-	})
+	if k, err := strconv.Atoi(os.Getenv(dividedEnv)); err == nil {
+		cli.DivideTimes(time.Duration(k))
+	}
+	// The race detector keeps a process for a second after its exit: not what is measured here.
+	os.Setenv("GORACE", quickExit)
+	testscript.Main(m, map[string]func(){"queuekeeper": program})
 }
+
+const quickExit = "atexit_sleep_ms=0"
 
 // The scripts say on one page each what a command prints and how it exits.
 func TestScripts(t *testing.T) {
@@ -34,6 +44,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("DATABASE_URL", "")
+			env.Setenv("GORACE", quickExit)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,10 +19,11 @@ import (
 // connectTimeout holds unless the connection string has one.
 const connectTimeout = 10 * time.Second
 
-// database is a connection and the schema in it that holds the tables.
+// database is a connection, the schema in it that holds the tables, and the workers of the file that named it.
 type database struct {
 	*pgx.Conn
-	schema jobs.Schema
+	schema  jobs.Schema
+	workers []config.Worker // none: there is no file
 }
 
 // connect returns a connection to a database whose tables this program can work on.
@@ -39,27 +41,36 @@ func (p *program) connect(ctx context.Context) (*database, error) {
 
 // connectAnyway does not look at the tables.
 func (p *program) connectAnyway(ctx context.Context) (*database, error) {
-	address, schema, err := p.address()
+	file, err := p.loadIfAny()
 	if err != nil {
 		return nil, err
 	}
-	conn, err := dial(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	return &database{conn, jobs.Schema(schema)}, nil
+	return open(ctx, file)
 }
 
-// address says where the database is: as the file says, or, if none is named and none is here, $DATABASE_URL.
-func (p *program) address() (address, schema string, err error) {
+// serves reports whether the file has a worker for queue. Without a file nobody knows.
+func (db *database) serves(queue string) bool {
+	return len(db.workers) == 0 || slices.ContainsFunc(db.workers, func(w config.Worker) bool { return w.Queue == queue })
+}
+
+// open connects to the database of a file.
+func open(ctx context.Context, file config.File) (*database, error) {
+	conn, err := dial(ctx, file.DatabaseURL)
+	if err != nil {
+		return nil, err
+	}
+	return &database{conn, jobs.Schema(file.Schema), file.Workers}, nil
+}
+
+// loadIfAny reads the file. If none is named and none is here, all there is to know is $DATABASE_URL.
+func (p *program) loadIfAny() (config.File, error) {
 	if p.config == nil {
 		if _, err := os.Stat(defaultConfig); errors.Is(err, fs.ErrNotExist) {
 			address, err := p.addressWithoutFile()
-			return address, "", err
+			return config.File{DatabaseURL: address}, err
 		}
 	}
-	file, err := p.load()
-	return file.DatabaseURL, file.Schema, err
+	return p.load()
 }
 
 func (p *program) load() (config.File, error) { return config.Load(p.configPath(), p.getenv) }

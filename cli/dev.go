@@ -98,12 +98,12 @@ func devFolder(project string) (string, error) {
 
 // prepareDev makes the tables and the sample jobs.
 func (p *program) prepareDev(ctx context.Context, file config.File, sample int) error {
-	conn, err := dial(ctx, file.DatabaseURL)
+	db, err := open(ctx, file)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
-	if err := migrations.Up(ctx, conn, file.Schema, migrations.Options{}); err != nil {
+	defer db.Close(ctx)
+	if err := migrations.Up(ctx, db.Conn, file.Schema, migrations.Options{}); err != nil {
 		return err
 	}
 	var all []jobs.New
@@ -119,7 +119,7 @@ func (p *program) prepareDev(ctx context.Context, file config.File, sample int) 
 	if len(all) == 0 {
 		return nil
 	}
-	_, err = jobs.Schema(file.Schema).EnqueueMany(ctx, conn, all)
+	_, err = db.schema.EnqueueMany(ctx, db, all)
 	return err
 }
 

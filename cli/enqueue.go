@@ -18,8 +18,7 @@ import (
 const maxInput = 16 << 20
 
 func enqueueCommand(p *program) *cobra.Command {
-	var in, at string
-	var job jobs.New
+	var f enqueueFlags
 	cmd := p.printsData(&cobra.Command{
 		Use:   "enqueue QUEUE NAME [JSON or -]",
 		Short: "Enqueue one job and print its id",
@@ -30,26 +29,10 @@ func enqueueCommand(p *program) *cobra.Command {
 			"  queuekeeper enqueue mail Send - --in 5m < mail.json\n" +
 			"  queuekeeper enqueue mail Digest --at 2030-01-01T08:00:00+01:00 --unique-key digest",
 		Args: cobra.RangeArgs(2, 3),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			flags := cmd.Flags()
-			if flags.Changed("unique-key") && job.UniqueKey == "" {
-				return usage("--unique-key: must not be empty; leave it out for none")
-			}
-			if flags.Changed("max-attempts") && job.MaxAttempts < 1 {
-				return usage("--max-attempts: must be 1 to 1000000")
-			}
-			if flags.Changed("in") {
-				if job.In, err = parseIn(in); err != nil {
-					return err
-				}
-			}
-			if flags.Changed("at") {
-				if job.RunAt, err = parseAt(at); err != nil {
-					return err
-				}
-			}
-			if flags.Changed("in") && flags.Changed("at") {
-				return usage("--in and --at: give one of them")
+		RunE: func(cmd *cobra.Command, args []string) error {
+			job, err := f.read(cmd.Flags().Changed)
+			if err != nil {
+				return err
 			}
 			job.Queue, job.Name = args[0], args[1]
 			if len(args) == 3 {
@@ -60,12 +43,36 @@ func enqueueCommand(p *program) *cobra.Command {
 			return p.enqueue(cmd.Context(), job)
 		},
 	})
-	cmd.Flags().StringVar(&in, "in", "", "start it after this `DURATION` at the earliest: 30s, 5m, 7d")
-	cmd.Flags().StringVar(&at, "at", "", "start it at this `TIME` at the earliest: 2030-01-01T08:00:00+01:00")
-	cmd.Flags().StringVar(&job.Lane, "lane", "", "the lane inside the queue (default \"default\")")
-	cmd.Flags().StringVar(&job.UniqueKey, "unique-key", "", "at most one pending or running job of the queue has this `KEY`")
-	cmd.Flags().IntVar(&job.MaxAttempts, "max-attempts", 0, "attempts before it is dead (default: what the worker's file says)")
+	cmd.Flags().StringVar(&f.in, "in", "", "start it after this `DURATION` at the earliest: 30s, 5m, 7d")
+	cmd.Flags().StringVar(&f.at, "at", "", "start it at this `TIME` at the earliest: 2030-01-01T08:00:00+01:00")
+	cmd.Flags().StringVar(&f.job.Lane, "lane", "", "the lane inside the queue (default \"default\")")
+	cmd.Flags().StringVar(&f.job.UniqueKey, "unique-key", "", "at most one pending or running job of the queue has this `KEY`")
+	cmd.Flags().IntVar(&f.job.MaxAttempts, "max-attempts", 0, "attempts before it is dead (default: what the worker's file says)")
 	return cmd
+}
+
+// enqueueFlags are the flags of enqueue.
+type enqueueFlags struct {
+	in, at string
+	job    jobs.New
+}
+
+// read returns the job as far as the flags tell it.
+func (f *enqueueFlags) read(given func(flag string) bool) (job jobs.New, err error) {
+	job = f.job
+	switch {
+	case given("unique-key") && job.UniqueKey == "":
+		return job, usage("--unique-key: must not be empty; leave it out for none")
+	case given("max-attempts") && job.MaxAttempts < 1:
+		return job, usage("--max-attempts: must be 1 to 1000000")
+	case given("in") && given("at"):
+		return job, usage("--in and --at: give one of them")
+	case given("in"):
+		job.In, err = parseIn(f.in)
+	case given("at"):
+		job.RunAt, err = parseAt(f.at)
+	}
+	return job, err
 }
 
 // parseIn reads a duration as the file has it.
@@ -109,6 +116,9 @@ func (p *program) enqueue(ctx context.Context, job jobs.New) error {
 	stored, err := db.schema.Enqueue(ctx, db, job)
 	if err != nil {
 		return err
+	}
+	if !db.serves(job.Queue) {
+		p.lines("warning: ", fmt.Sprintf("queue %s has no worker in %s", job.Queue, p.configPath()))
 	}
 	if stored.Existing {
 		p.lines("", fmt.Sprintf("nothing stored: job %d of queue %s has this unique key and is pending or running", stored.ID, job.Queue))

@@ -11,7 +11,6 @@ import (
 
 	"queuekeeper/config"
 	"queuekeeper/internal/wire"
-	"queuekeeper/jobs"
 	"queuekeeper/migrations"
 	"queuekeeper/supervisor"
 )
@@ -60,15 +59,15 @@ func (p *program) supervise(ctx context.Context, file config.File, log hclog.Log
 func (p *program) warnAtStart(ctx context.Context, file config.File, log hclog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	conn, err := dial(ctx, file.DatabaseURL)
+	db, err := open(ctx, file)
 	if err != nil {
 		return // every child says so
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := migrations.Check(ctx, conn, file.Schema); err != nil {
+	defer db.Close(context.WithoutCancel(ctx))
+	if _, err := migrations.Check(ctx, db.Conn, file.Schema); err != nil {
 		return
 	}
-	waiting, err := unserved(ctx, &database{conn, jobs.Schema(file.Schema)}, file)
+	waiting, err := unserved(ctx, db)
 	if err != nil {
 		log.Warn("queues without a worker not looked for", "error", hclog.Quote(err.Error()))
 	}

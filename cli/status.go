@@ -3,19 +3,23 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"queuekeeper/config"
 	"queuekeeper/jobs"
 )
 
 func statusCommand(p *program) *cobra.Command {
 	return p.printsData(&cobra.Command{
-		Use:     "status",
-		Short:   "Show how each queue is",
-		Long:    "Show for each queue how many jobs are due, wait for later, run and are dead, how long the oldest has waited, and who\nworks on it. In --json times are in seconds.",
+		Use:   "status",
+		Short: "Show how each queue is",
+		Long: "Show for each queue how many jobs are due, wait for later, run and are dead, how long the oldest has waited, and who\n" +
+			"works on it. In --json times are in seconds.",
 		Example: "  queuekeeper status\n  queuekeeper status --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,6 +38,7 @@ func (p *program) status(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	queues = withWorkers(queues, db.workers)
 	if p.json {
 		return printJSON(p.stdout, statusJSON(queues))
 	}
@@ -48,6 +53,17 @@ func (p *program) status(ctx context.Context) error {
 	}
 	table(p.stdout, rows)
 	return nil
+}
+
+// withWorkers adds the queues of the file that have no job and never had a holder.
+func withWorkers(queues []jobs.QueueStatus, workers []config.Worker) []jobs.QueueStatus {
+	for _, w := range workers {
+		if !slices.ContainsFunc(queues, func(q jobs.QueueStatus) bool { return q.Queue == w.Queue }) {
+			queues = append(queues, jobs.QueueStatus{Queue: w.Queue, MaxJobsPerSecond: w.MaxJobsPerSecond})
+		}
+	}
+	slices.SortFunc(queues, func(a, b jobs.QueueStatus) int { return strings.Compare(a.Queue, b.Queue) })
+	return queues
 }
 
 func count(n int64) string { return strconv.FormatInt(n, 10) }
@@ -69,13 +85,14 @@ func limitText(perSecond float64) string {
 
 // workerText says who works on the queue, or why nothing starts.
 func workerText(q jobs.QueueStatus) string {
-	switch {
-	case q.Holder == "":
-		return "nobody"
-	case q.PausedFor > 0:
-		return fmt.Sprintf("%s, paused for %s", q.Holder, q.PausedFor.Round(time.Second))
+	who := q.Holder
+	if who == "" {
+		who = "nobody"
 	}
-	return q.Holder
+	if q.PausedFor > 0 {
+		return fmt.Sprintf("%s, paused for %s", who, q.PausedFor.Round(time.Second))
+	}
+	return who
 }
 
 // statusOf is one queue in --json.

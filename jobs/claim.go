@@ -21,7 +21,7 @@ with claimed as (
 		select id
 		from {jobs}
 		where queue = $1 and state = 'pending' and run_at <= now() and id <> all($5::bigint[])
-			and (attempts - excused >= max_attempts) {suspect}
+			and {suspect}
 			and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3 and paused_until <= now())
 		order by run_at, id
 		limit $4
@@ -45,21 +45,22 @@ select c.id, c.name, c.args, c.lane, c.attempts, c.requeues, c.counted,
 from (select) one left join claimed c on true
 order by c.run_at, c.id`
 
+// The two claims: of suspects only, in the words of their index, and of all others. The comparison is null for a job
+// that was never claimed.
+var (
+	claimSuspectSQL = strings.Replace(claimSQL, "{suspect}", "attempts - excused >= max_attempts", 1)
+	claimOthersSQL  = strings.Replace(claimSQL, "{suspect}", "(attempts - excused >= max_attempts) is not true", 1)
+)
+
 func (q *Queue) queueClaim(b *pgx.Batch, s Step) {
-	byName, _ := json.Marshal(q.limits.ByName) // a map of numbers always encodes
-	if q.limits.ByName == nil {
-		byName = []byte("{}")
+	sql, skip := claimOthersSQL, s.Skip
+	if s.Suspect {
+		sql = claimSuspectSQL
 	}
-	skip := s.Skip
 	if skip == nil {
 		skip = []int64{} // null would skip everything
 	}
-	suspect := "is not true" // null for a job that was never claimed
-	if s.Suspect {
-		suspect = "is true"
-	}
-	sql := strings.Replace(claimSQL, "{suspect}", suspect, 1)
-	b.Queue(q.schema.sql(sql), q.name, q.epoch, q.holder, s.Claim, skip, string(byName), q.limits.MaxAttempts, q.lockedBy)
+	b.Queue(q.sql(sql), q.name, q.epoch, q.holder, s.Claim, skip, q.maxAttemptsByName, q.maxAttempts, q.lockedBy)
 }
 
 func (q *Queue) readClaim(results pgx.BatchResults, reply *Reply, suspect bool) error {
@@ -108,15 +109,17 @@ const headSQL = `
 select id
 from {jobs}
 where queue = $1 and state = 'pending' and run_at <= now() and id <> all($2::bigint[])
+	and ((attempts - excused >= max_attempts) is true) = $3
 order by run_at, id
 limit 1`
 
-// Head is the job a claim of one would take; 0: none. It finds the job that Postgres refuses to let us claim.
-func (q *Queue) Head(ctx context.Context, skip []int64) (int64, error) {
+// Head is the job that a claim of one would take, of the suspects or of all others; 0: none. It finds the job that
+// Postgres refuses to let us claim.
+func (q *Queue) Head(ctx context.Context, skip []int64, suspect bool) (int64, error) {
 	if skip == nil {
 		skip = []int64{}
 	}
-	rows, err := q.conn.Query(ctx, q.schema.sql(headSQL), q.name, skip)
+	rows, err := q.conn.Query(ctx, q.sql(headSQL), q.name, skip, suspect)
 	if err != nil {
 		return 0, fmt.Errorf("find head of queue %s: %w", q.name, err)
 	}

@@ -164,7 +164,7 @@ with new as (
 	select queue, name, args, lane, run_at, unique_key, max_attempts
 	from new
 	order by i
-	on conflict (queue, unique_key) where state in ('pending', 'running') do nothing
+	on conflict (queue, unique_key) where state in ('pending', 'running') and unique_key is not null do nothing
 	returning id, queue, unique_key
 )
 select id, queue, coalesce(unique_key, ''), false from stored

@@ -178,8 +178,15 @@ func (s Schema) take(ctx context.Context, tx pgx.Tx, queue string, b Bid) (*Acqu
 	if err != nil {
 		return nil, fmt.Errorf("encode settings: %w", err)
 	}
+	byName, err := json.Marshal(b.Limits.ByName)
+	if err != nil {
+		return nil, fmt.Errorf("encode limits: %w", err)
+	}
 	h := b.Holder
-	q := &Queue{schema: s, name: queue, lockedBy: h.Name(), limits: b.Limits}
+	q := &Queue{
+		schema: s, name: queue, lockedBy: h.Name(), maxAttempts: b.Limits.MaxAttempts, maxAttemptsByName: string(byName),
+		statements: map[string]string{},
+	}
 	var emptyFor float64
 	err = tx.QueryRow(ctx, s.sql(takeSQL), queue, h.Supervisor, h.N, h.C, h.Host, h.BootID, h.PIDNamespace, h.PID,
 		h.ProcessStart, seconds(b.TTL), string(settings)).Scan(&q.epoch, &q.holder, &emptyFor)

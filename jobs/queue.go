@@ -44,7 +44,20 @@ type Queue struct {
 	holder   string
 	lockedBy string
 	epoch    int64
-	limits   Limits
+
+	maxAttempts       int
+	maxAttemptsByName string            // JSON
+	statements        map[string]string // as written → with the names of the tables
+}
+
+// sql puts the names of the tables into a statement, once: a Step is sent thousands of times.
+func (q *Queue) sql(statement string) string {
+	named, ok := q.statements[statement]
+	if !ok {
+		named = q.schema.sql(statement)
+		q.statements[statement] = named
+	}
+	return named
 }
 
 // Epoch is the number of the lease. It only grows.

@@ -36,7 +36,7 @@ func (q *Queue) queueRecord(b *pgx.Batch, ended []Ended) {
 	for i := range epochs {
 		epochs[i] = &q.epoch
 	}
-	b.Queue(q.schema.sql(recordSQL), q.recordArgs(ended, epochs)...)
+	b.Queue(q.sql(recordSQL), q.recordArgs(ended, epochs)...)
 }
 
 // recordArgs are the arguments of recordSQL; epochs are what the rows say, not what the lease says.

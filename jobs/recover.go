@@ -28,7 +28,7 @@ func (q *Queue) move(ctx context.Context, tx pgx.Tx, held []Ref, epochs []int64)
 	var kept []int64
 	_, err := tolerate(ctx, tx, len(held), func(tx pgx.Tx, from, to int) error {
 		ids, attempts := split(held[from:to])
-		rows, err := tx.Query(ctx, q.schema.sql(moveSQL), q.epoch, ids, attempts, epochs)
+		rows, err := tx.Query(ctx, q.sql(moveSQL), q.epoch, ids, attempts, epochs)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (q *Queue) recover(ctx context.Context, tx pgx.Tx, kept []int64, judge func
 	if kept == nil {
 		kept = []int64{} // null would keep everything
 	}
-	rows, err := tx.Query(ctx, q.schema.sql(straysSQL), q.name, q.epoch, kept)
+	rows, err := tx.Query(ctx, q.sql(straysSQL), q.name, q.epoch, kept)
 	if err != nil {
 		return nil, fmt.Errorf("find running jobs: %w", err)
 	}
@@ -90,7 +90,7 @@ func (q *Queue) recover(ctx context.Context, tx pgx.Tx, kept []int64, judge func
 		ended[i], epochs[i] = judge(j, len(strays) > 1), j.epoch
 	}
 	refused, err := tolerate(ctx, tx, len(ended), func(tx pgx.Tx, from, to int) error {
-		_, err := tx.Exec(ctx, q.schema.sql(recordSQL), q.recordArgs(ended[from:to], epochs[from:to])...)
+		_, err := tx.Exec(ctx, q.sql(recordSQL), q.recordArgs(ended[from:to], epochs[from:to])...)
 		return err
 	})
 	if err != nil {
@@ -159,7 +159,7 @@ func (q *Queue) Sweep(ctx context.Context, held []Ref, backoff func(counted int)
 	var recovered []Ended
 	err := pgx.BeginTxFunc(ctx, q.conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		var ours bool
-		err := tx.QueryRow(ctx, q.schema.sql(holdSQL), q.name, q.epoch, q.holder).Scan(&ours)
+		err := tx.QueryRow(ctx, q.sql(holdSQL), q.name, q.epoch, q.holder).Scan(&ours)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return ErrLeaseLost
 		}

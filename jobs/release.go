@@ -25,11 +25,11 @@ func (q *Queue) Release(ctx context.Context, ended []Ended, emptyFor time.Durati
 	batch := &pgx.Batch{}
 	// The row of the queue first, as everywhere: an acquire that passed between the outcomes and the release would
 	// find the rows of the outcomes locked and leave them.
-	batch.Queue(q.schema.sql(holdSQL), q.name, q.epoch, q.holder)
+	batch.Queue(q.sql(holdSQL), q.name, q.epoch, q.holder)
 	if len(ended) > 0 {
 		q.queueRecord(batch, ended)
 	}
-	batch.Queue(q.schema.sql(releaseSQL), q.name, q.epoch, q.holder, seconds(emptyFor), starts)
+	batch.Queue(q.sql(releaseSQL), q.name, q.epoch, q.holder, seconds(emptyFor), starts)
 	released, err := q.sendRelease(ctx, batch, len(ended) > 0)
 	if err == nil && !released {
 		err = ErrLeaseLost

@@ -100,7 +100,7 @@ where queue = $1 and epoch = $2 and holder = $3
 returning extract(epoch from greatest(least(paused_until, now() + interval '1 day'), now()) - now())::float8`
 
 func (q *Queue) queueRenew(b *pgx.Batch, s Step) {
-	b.Queue(q.schema.sql(renewSQL), q.name, q.epoch, q.holder, seconds(s.EmptyFor), s.Starts, seconds(s.Pause), s.Why)
+	b.Queue(q.sql(renewSQL), q.name, q.epoch, q.holder, seconds(s.EmptyFor), s.Starts, seconds(s.Pause), s.Why)
 }
 
 func readRenew(results pgx.BatchResults, reply *Reply) (held bool, err error) {
@@ -128,7 +128,7 @@ where not exists (
 
 func (q *Queue) queueGone(b *pgx.Batch, held []Ref) {
 	ids, attempts := split(held)
-	b.Queue(q.schema.sql(goneSQL), ids, attempts, q.epoch)
+	b.Queue(q.sql(goneSQL), ids, attempts, q.epoch)
 }
 
 func split(refs []Ref) (ids []int64, attempts []int) {

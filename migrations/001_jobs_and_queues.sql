@@ -41,14 +41,15 @@ comment on table {{.schema}}.jobs is 'queuekeeper {{.major}}';
 
 -- State is in every predicate: a claim reads pending rows only, however many are done.
 create index jobs_pending on {{.schema}}.jobs (queue, run_at, id) where state = 'pending';
-create index jobs_pending_lane on {{.schema}}.jobs (queue, lane, run_at, id) where state = 'pending';
 -- Jobs that have used up their attempts by deaths in company: each runs once more, alone. Nearly always empty.
 create index jobs_suspects on {{.schema}}.jobs (queue, run_at) where state = 'pending' and attempts - excused >= max_attempts;
-create index jobs_running on {{.schema}}.jobs (queue) where state = 'running';
+create index jobs_running on {{.schema}}.jobs (id) where state = 'running';
 create index jobs_ended on {{.schema}}.jobs (queue, finished_at) where state in ('done', 'dead');
 
 -- A dead job does not swallow a new one of its key.
-create unique index jobs_unique_key on {{.schema}}.jobs (queue, unique_key) where state in ('pending', 'running');
+-- Rows without a key are kept out, also because a table whose statistics are old would be read by this index.
+create unique index jobs_unique_key on {{.schema}}.jobs (queue, unique_key)
+	where state in ('pending', 'running') and unique_key is not null;
 
 create table {{.schema}}.queues (
 	queue         text primary key,

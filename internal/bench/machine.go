@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// machine says what the figures were measured on.
+func (b *bench) machine(ctx context.Context) (string, error) {
+	var postgres string
+	if err := b.db.QueryRow(ctx, `select current_setting('server_version')`).Scan(&postgres); err != nil {
+		return "", err
+	}
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "", fmt.Errorf("read the kernel's name: %w", err)
+	}
+	return fmt.Sprintf("%s: %d cores, %s %s %s, Postgres %s with default durability, %s",
+		time.Now().Format("2006-01-02 15:04"), runtime.NumCPU(), unix.ByteSliceToString(u.Sysname[:]),
+		unix.ByteSliceToString(u.Release[:]), runtime.GOARCH, postgres, runtime.Version()), nil
+}
+
+// commitsTime is how long the machine's own limit is measured, in seconds, each time just before ours: what else
+// the machine does then, it does to both.
+const commitsTime = 3
+
+const commitsScript = "update machine set n = n + 1 where id = 1;\n"
+
+// commits is the machine's own limit: how many transactions of one statement that changes one row a single client
+// gets committed per second.
+func (b *bench) commits(ctx context.Context) (float64, error) {
+	script := filepath.Join(b.folder, "commits.sql")
+	if err := os.WriteFile(script, []byte(commitsScript), 0o644); err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(ctx, b.postgres.Bin("pgbench"),
+		"-n", "-c", "1", "-M", "prepared", "-T", strconv.Itoa(commitsTime), "-f", script, b.url())
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w\n%s", cmd, err, said)
+	}
+	return parseTPS(said)
+}
+
+var tpsPattern = regexp.MustCompile(`(?m)^tps = ([0-9.]+) `)
+
+func parseTPS(said []byte) (float64, error) {
+	m := tpsPattern.FindSubmatch(said)
+	if m == nil {
+		return 0, fmt.Errorf("pgbench: no tps in what it said:\n%s", said)
+	}
+	return strconv.ParseFloat(string(m[1]), 64)
+}
+
+func commitsFigure(commits float64) figure {
+	return figure{what: "commits of one client (pgbench, one-row UPDATE by key)", unit: "/s", measured: commits}
+}

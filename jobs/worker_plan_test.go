@@ -1,0 +1,105 @@
+package jobs
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"queuekeeper/internal/testdb"
+)
+
+// The session of a child plans once, without looking at arguments, and the statistics may be of a time when the
+// table was empty (RE05, RE06). The statements of a Step and of an acquire must still find their few rows by index.
+func TestNoStatementReadsTheWholeTable(t *testing.T) {
+	conn := testdb.Connect(t, testdb.New(t))
+	run := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(context.Background(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	run(`set plan_cache_mode = force_generic_plan`)
+	run(`insert into queues (queue, epoch, supervisor, n, c) values ('q', 1, 'a', 1, 1)`)
+	run(`alter table jobs set (autovacuum_enabled = off)`)
+	run(`alter table jobs disable trigger user`)
+	fill := func() {
+		run(`insert into jobs (queue, name, max_attempts, state, run_at, epoch)
+		select 'q', 'Do', 20, case when i > 10 then 'pending' else 'running' end, now() - i % 1000 * interval '1 s',
+			case when i <= 10 then 1 end
+		from generate_series(1, 200000) i`)
+	}
+
+	ids, attempts, epochs := "'{1,2,3,4,5,6,7,8,9,10}'", "'{0,0,0,0,0,0,0,0,0,0}'", "'{1,1,1,1,1,1,1,1,1,1}'"
+	ended := ids + "," + attempts + "," + epochs + ", '{done" + strings.Repeat(",done", 9) + "}'," + attempts + "," + attempts + "," + attempts
+	for _, statistics := range []string{"never made", "of the empty table", "fresh"} {
+		switch statistics {
+		case "never made":
+			fill()
+		case "of the empty table":
+			run(`truncate jobs restart identity`)
+			run(`analyze jobs`)
+			fill()
+		case "fresh":
+			run(`analyze jobs`)
+		}
+		for _, c := range []struct{ name, sql, args string }{
+			{"claim of a suspect", claimSuspectSQL, `'q', 1, 'a/1/1', 10, '{5}', '{}', 20, 'web-1/1'`},
+			{"claim", claimOthersSQL, `'q', 1, 'a/1/1', 10, '{5}', '{}', 20, 'web-1/1'`},
+			{"record", recordSQL, `'q', 1, 'a/1/1', ` + ended},
+			{"gone", goneSQL, ids + `, ` + attempts + `, 1`},
+			{"move", moveSQL, `1, ` + ids + `, ` + attempts + `, '{1}'`},
+			{"strays", straysSQL, `'q', 2, '{}'`},
+			{"head", headSQL, `'q', '{5}', false`},
+		} {
+			t.Run(c.name+" with statistics "+statistics, func(t *testing.T) {
+				plan := explain(t, conn, c.sql, c.args)
+				if pages := pagesOf(plan); pages == 0 || pages >= 500 || strings.Contains(plan, "Seq Scan on jobs") {
+					t.Errorf("%d pages, want 1 to 499 and no sequential scan of jobs:\n%s", pages, plan)
+				}
+				if c.name == "claim" && !strings.Contains(plan, "Index Scan using jobs_pending on jobs") {
+					t.Errorf("want an index scan of jobs_pending:\n%s", plan)
+				}
+			})
+		}
+	}
+}
+
+// explain executes a statement under a plan made without its arguments, takes it back, and returns the plan.
+func explain(t *testing.T, conn *pgx.Conn, sql, args string) string {
+	t.Helper()
+	ctx := context.Background()
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	if _, err := tx.Exec(ctx, "deallocate all; prepare p as "+Schema("").sql(sql), pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := tx.Query(ctx, "explain (analyze, buffers, timing off, costs off) execute p ("+args+")", pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+var buffers = regexp.MustCompile(`(?:hit|read)=(\d+)`)
+
+// pagesOf adds up the first line of buffers, which is that of the whole statement.
+func pagesOf(plan string) (pages int) {
+	_, rest, _ := strings.Cut(plan, "Buffers: ")
+	line, _, _ := strings.Cut(rest, "\n")
+	for _, m := range buffers.FindAllStringSubmatch(line, -1) {
+		n, _ := strconv.Atoi(m[1])
+		pages += n
+	}
+	return pages
+}
