@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -40,6 +41,10 @@ func Main(own jobs.Handlers) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "child:", err)
 		return wire.ExitUsage
+	}
+	if set.Worker.Concurrency == 1 && os.Getenv("GOMAXPROCS") == "" {
+		// One job at a time: handing it from core to core costs more than a second core gives.
+		runtime.GOMAXPROCS(1)
 	}
 	log := hclog.New(&hclog.LoggerOptions{
 		Level: hclog.Info, JSONFormat: set.LogFormat == "json", Output: os.Stderr,

@@ -62,6 +62,7 @@ func (c *loop) run() int {
 	defer timer.Stop()
 	for {
 		c.advance()
+		c.logEnded()
 		if c.left {
 			return c.code
 		}
@@ -76,9 +77,7 @@ func (c *loop) run() int {
 		case <-timer.C:
 		case r := <-c.results:
 			c.ended(r)
-			for len(c.results) > 0 { // all that ended goes with the next Step
-				c.ended(<-c.results)
-			}
+			c.collect() // all that ended goes with the next Step
 		case answer := <-c.link.results:
 			c.busy = false
 			c.answered(answer)

@@ -16,6 +16,9 @@ type speaking struct {
 	pollAt      time.Time // the floor: look then, whatever we were told
 	suspectAt   time.Time // when the next suspect is due; zero: none that we know
 	suspectHold time.Time // not before
+	full        bool      // the last claim brought all it asked for: there is a backlog
+	dueUnknown  bool      // it did not, and did not ask what is next either
+	dueFrom     time.Time // when we last heard
 	askGone     bool      // some job of ours may have been cancelled
 
 	pausedUntil time.Time
@@ -92,7 +95,9 @@ func (c *loop) nextStep() (s jobs.Step, needed bool) {
 	if s.Claim, s.Suspect = c.room(); s.Claim > 0 {
 		s.Skip, needed = c.skipped(), true
 	}
-	return s, needed
+	// In a backlog what is due next is of no interest, but for a suspect, which must not wait for its end.
+	s.AskDue = c.dueUnknown || s.Suspect || s.Claim > 0 && (!c.full || c.now.Sub(c.dueFrom) > time.Second)
+	return s, needed || c.dueUnknown
 }
 
 // sendable are the outcomes Postgres may be told now.
@@ -216,30 +221,47 @@ func (c *loop) recorded(sent []jobs.Ended, ids []int64) {
 		in[id] = true
 		delete(c.skip, id)
 	}
+	for _, e := range sent {
+		if in[e.ID] && e.Delay > 0 {
+			c.lookAt(c.now.Add(e.Delay))
+		}
+	}
 	c.finished = slices.DeleteFunc(c.finished, func(e jobs.Ended) bool { return in[e.ID] })
 	c.resendAt = c.now.Add(c.set.Times.Resend)
 }
 
-// claimed plans what a Step brought and notes when there is more.
+// claimed plans what a Step brought and notes whether there is more.
 func (c *loop) claimed(s jobs.Step, r jobs.Reply) {
 	if r.Paused > 0 {
 		c.pauseUntil(c.now.Add(r.Paused))
 	}
-	if s.Claim == 0 {
-		return
+	if s.Claim > 0 {
+		c.planned = append(c.planned, r.Claimed...)
+		for _, j := range r.Claimed {
+			delete(c.skip, j.ID)
+		}
+		c.full = len(r.Claimed) == s.Claim
+		c.more = c.more || c.full || r.Paused > 0 || s.Suspect
+		c.pollAt = c.now.Add(c.poll)
+		c.dueUnknown = !c.full
 	}
-	c.planned = append(c.planned, r.Claimed...)
-	for _, j := range r.Claimed {
-		delete(c.skip, j.ID)
-	}
-	c.more = c.more || len(r.Claimed) == s.Claim || r.Paused > 0 || s.Suspect
-	c.pollAt = c.now.Add(c.poll)
-	c.suspectAt, c.dueAt = time.Time{}, time.Time{}
 	if s.Suspect && len(r.Claimed) == 0 {
 		c.suspectHold = c.now.Add(c.poll) // somebody has it locked
 	}
+	if s.AskDue {
+		c.heardDue(r)
+	}
+}
+
+// heardDue notes when there will be more to claim.
+func (c *loop) heardDue(r jobs.Reply) {
+	c.dueUnknown, c.dueFrom = false, c.now
+	c.suspectAt, c.dueAt = time.Time{}, time.Time{}
 	if r.SuspectDue >= 0 {
-		c.suspectAt = latest(c.now.Add(r.SuspectDue), c.suspectHold)
+		c.suspectAt = c.now.Add(r.SuspectDue)
+		if c.suspectAt.Before(c.suspectHold) {
+			c.suspectAt = c.suspectHold
+		}
 	}
 	if r.Due >= 0 {
 		c.lookAt(c.now.Add(r.Due))
@@ -249,13 +271,6 @@ func (c *loop) claimed(s jobs.Step, r jobs.Reply) {
 			c.lookAt(refused.until)
 		}
 	}
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // lookAt makes t the time of the next claim, if that is not sooner.

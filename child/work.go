@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"time"
 
@@ -25,6 +26,7 @@ type work struct {
 	fresh    bool         // one of finished was never sent
 	resendAt time.Time    // when to send again what was not recorded
 	starts   int          // since the last Step that went through
+	lines    [][]any      // to be logged
 }
 
 // run is a job whose handler runs.
@@ -44,12 +46,26 @@ type result struct {
 	err error
 }
 
-// startPlanned starts each claimed job at its turn.
+// startPlanned starts each claimed job at its turn. Those that end at once then go with the next Step: without a
+// moment for them it would be on its way already.
 func (c *loop) startPlanned() {
+	started := false
 	for len(c.planned) > 0 && c.due(c.pace.Next(c.now, 1)) {
 		next := c.planned[0]
 		c.planned = c.planned[1:]
 		c.start(next)
+		started = true
+	}
+	if started {
+		runtime.Gosched()
+		c.collect()
+	}
+}
+
+// collect takes all results there are.
+func (c *loop) collect() {
+	for len(c.results) > 0 {
+		c.ended(<-c.results)
 	}
 }
 
@@ -69,10 +85,10 @@ func (c *loop) start(j jobs.Claimed) {
 	r.ctx = ctx
 	c.pace.Start(r.started)
 	c.starts++
-	go func() {
-		defer done()
-		c.results <- result{r, handler.Run(ctx, do, j.Job)}
-	}()
+	go handler.Run(ctx, do, j.Job, func(err error) {
+		c.results <- result{r, err}
+		done()
+	})
 }
 
 // find returns what does j. Args nested so deeply that decoders give up, which only a plain INSERT can bring in,
@@ -98,7 +114,7 @@ func (c *loop) ended(r result) {
 	c.finish(r.run, c.outcome(r.run, r.err, cause))
 }
 
-// finish logs how an attempt ended and keeps it until Postgres has acknowledged it.
+// finish keeps how an attempt ended until Postgres has acknowledged it, and logs it once the next Step is on its way.
 func (c *loop) finish(r *run, end jobs.Ended) {
 	end.Ref, end.Started = r.Ref(), r.started
 	c.finished = append(c.finished, end)
@@ -111,7 +127,15 @@ func (c *loop) finish(r *run, end jobs.Ended) {
 	if end.Delay > 0 {
 		line = append(line, "retry_in", end.Delay.Round(time.Millisecond))
 	}
-	c.log.Info("job ended", line...)
+	c.lines = append(c.lines, line)
+}
+
+// logEnded writes a line for each job that ended.
+func (c *loop) logEnded() {
+	for _, line := range c.lines {
+		c.log.Info("job ended", line...)
+	}
+	c.lines = c.lines[:0]
 }
 
 // outcome decides how an attempt ended. What we ended ourselves is excused, whatever the handler made of it,

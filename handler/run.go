@@ -15,22 +15,19 @@ const stackLines = 10
 
 var errGoexit = errors.New("handler ended its goroutine by runtime.Goexit")
 
-// Run has h do job and returns its error. A panic of h, or its runtime.Goexit, is that job's failure and
-// nothing more. Run returns when h does: that a handler ignores the end of ctx is the caller's to notice.
-// A panic in a goroutine that h started ends the process, as always in Go.
-func Run(ctx context.Context, h jobs.Handler, job jobs.Job) error {
-	result := make(chan error, 1)
-	go func() { // of its own, because Goexit ends the goroutine
-		err := errGoexit
-		defer func() {
-			if r := recover(); r != nil {
-				err = panicError(r, debug.Stack())
-			}
-			result <- err
-		}()
-		err = h(ctx, job)
+// Run has h do job and calls done with its error, once. A panic of h is that job's failure and nothing more, and so is
+// its runtime.Goexit, which ends the calling goroutine: give Run one of its own. It lasts as long as h does: that a
+// handler ignores the end of ctx is the caller's to notice. A panic in a goroutine that h started ends the process, as
+// always in Go.
+func Run(ctx context.Context, h jobs.Handler, job jobs.Job, done func(error)) {
+	err := errGoexit
+	defer func() {
+		if r := recover(); r != nil {
+			err = panicError(r, debug.Stack())
+		}
+		done(err)
 	}()
-	return <-result
+	err = h(ctx, job)
 }
 
 // panicError is the error of a handler that panicked with value: always a plain failure, even if the value is

@@ -27,7 +27,7 @@ func TestPanicAndGoexitAreFailuresOfTheJob(t *testing.T) {
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			h := func(context.Context, jobs.Job) error { c.do(); return nil }
-			err := Run(context.Background(), h, jobs.Job{})
+			err := outcomeOf(context.Background(), h, jobs.Job{})
 			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Fatalf("Run: got %v, want an error beginning with %q", err, c.want)
 			}
@@ -42,7 +42,7 @@ func TestPanicAndGoexitAreFailuresOfTheJob(t *testing.T) {
 }
 
 func TestPanicShowsItsOwnPlaceFirst(t *testing.T) {
-	err := Run(context.Background(), func(context.Context, jobs.Job) error { panic("boom") }, jobs.Job{})
+	err := outcomeOf(context.Background(), func(context.Context, jobs.Job) error { panic("boom") }, jobs.Job{})
 	lines := strings.Split(err.Error(), "\n")
 	if len(lines) < 3 || !strings.Contains(lines[1], "TestPanicShowsItsOwnPlaceFirst") {
 		t.Errorf("first call shown: got %q, want the function that panicked", lines)
@@ -54,7 +54,14 @@ func TestPanicShowsItsOwnPlaceFirst(t *testing.T) {
 
 func TestErrorOfTheHandlerIsHandedOn(t *testing.T) {
 	h := func(_ context.Context, job jobs.Job) error { return jobs.Permanent(errors.New("no " + job.Name)) }
-	if err := Run(context.Background(), h, jobs.Job{Name: "Sync"}); !jobs.IsPermanent(err) || err.Error() != "no Sync" {
+	if err := outcomeOf(context.Background(), h, jobs.Job{Name: "Sync"}); !jobs.IsPermanent(err) || err.Error() != "no Sync" {
 		t.Errorf("Run: got %v, want the permanent error of the handler", err)
 	}
+}
+
+// outcomeOf runs h in a goroutine of its own, as a child does, and waits for its error.
+func outcomeOf(ctx context.Context, h jobs.Handler, job jobs.Job) error {
+	result := make(chan error, 1)
+	go Run(ctx, h, job, func(err error) { result <- err })
+	return <-result
 }

@@ -1,49 +1,33 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// The ids come as an array: joining a CTE instead takes a plan that reads the whole queue. If fewer came than
-// asked, the same statement says when the next is due: its snapshot has the retries this Step recorded. Suspects have
-// an index of their own, nearly always empty.
+// The rows come as an array of their places: joining a CTE instead takes a plan that reads the whole queue, and by id
+// each row would be looked for once more. A place is good for the one statement that has locked its row.
 const claimSQL = `
-with claimed as (
-	update {jobs} j
-	set state = 'running', attempts = j.attempts + 1, epoch = $2, locked_at = now(), locked_by = $8,
-		max_attempts = coalesce(j.max_attempts, ($6::jsonb ->> j.name)::int, $7)
-	where j.id = any(array(
-		select id
-		from {jobs}
-		where queue = $1 and state = 'pending' and run_at <= now() and id <> all($5::bigint[])
-			and {suspect}
-			and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3 and paused_until <= now())
-		order by run_at, id
-		limit $4
-		for update skip locked))
-	returning j.id, j.name, coalesce(j.args, '{}')::text as args, j.lane, j.run_at, j.attempts, j.requeues,
-		j.attempts - j.excused as counted
-)
-select c.id, c.name, c.args, c.lane, c.attempts, c.requeues, c.counted,
-	case when (select count(*) from claimed) < $4 then (
-		select extract(epoch from least(run_at, now() + interval '1 day') - now())::float8
-		from {jobs}
-		where queue = $1 and state = 'pending' and run_at > now()
-		order by run_at
-		limit 1)
-	end as due,
-	(select greatest(extract(epoch from least(run_at, now() + interval '1 day') - now()), 0)::float8
-		from {jobs}
-		where queue = $1 and state = 'pending' and attempts - excused >= max_attempts and id <> all($5::bigint[])
-		order by run_at
-		limit 1) as suspect_due
-from (select) one left join claimed c on true
-order by c.run_at, c.id`
+update {jobs} j
+set state = 'running', attempts = j.attempts + 1, epoch = $2, locked_at = now(), locked_by = $8,
+	max_attempts = coalesce(j.max_attempts, ($6::jsonb ->> j.name)::int, $7)
+where j.ctid = any(array(
+	select ctid
+	from {jobs}
+	where queue = $1 and state = 'pending' and run_at <= now() and id <> all($5::bigint[])
+		and {suspect}
+		and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3 and paused_until <= now())
+	order by run_at, id
+	limit $4
+	for update skip locked))
+returning j.id, j.name, coalesce(j.args, '{}')::text, j.lane, j.attempts, j.requeues, j.attempts - j.excused,
+	j.attempts - j.excused > j.max_attempts, extract(epoch from j.run_at)::float8`
 
 // The two claims: of suspects only, in the words of their index, and of all others. The comparison is null for a job
 // that was never claimed.
@@ -52,57 +36,83 @@ var (
 	claimOthersSQL  = strings.Replace(claimSQL, "{suspect}", "(attempts - excused >= max_attempts) is not true", 1)
 )
 
-func (q *Queue) queueClaim(b *pgx.Batch, s Step) {
-	sql, skip := claimOthersSQL, s.Skip
+func (q *Queue) claim(b *pgx.Batch, s Step, claimed *[]Claimed) {
+	sql := claimOthersSQL
 	if s.Suspect {
 		sql = claimSuspectSQL
 	}
-	if skip == nil {
-		skip = []int64{} // null would skip everything
-	}
-	b.Queue(q.sql(sql), q.name, q.epoch, q.holder, s.Claim, skip, q.maxAttemptsByName, q.maxAttempts, q.lockedBy)
-}
-
-func (q *Queue) readClaim(results pgx.BatchResults, reply *Reply, suspect bool) error {
-	rows, err := results.Query()
-	if err != nil {
-		return err
-	}
-	reply.Due, reply.SuspectDue = -1, -1
-	var row claimRow
-	_, err = pgx.ForEachRow(rows, row.fields(), func() error {
-		if row.due != nil {
-			reply.Due = duration(*row.due)
+	args := []any{q.name, q.epoch, q.holder, s.Claim, notNull(s.Skip), q.maxAttemptsByName, q.maxAttempts, q.lockedBy}
+	b.Queue(q.sql(sql), args...).Query(func(rows pgx.Rows) error {
+		unsorted, err := pgx.CollectRows(rows, q.scanClaimed)
+		if err != nil {
+			return fmt.Errorf("claim: %w", err)
 		}
-		if row.suspectDue != nil {
-			reply.SuspectDue = duration(*row.suspectDue)
-		}
-		if row.id != nil {
-			reply.Claimed = append(reply.Claimed, row.claimed(q.name, suspect))
-		}
+		*claimed = sorted(unsorted)
 		return nil
 	})
-	return err
 }
 
-// claimRow is one row of claimSQL. If nothing was claimed only the times are not null.
-type claimRow struct {
-	id                         *int64
-	name, args, lane           *string
-	attempt, requeues, counted *int
-	due, suspectDue            *float64
+// claimedRow is a job as RETURNING has it: in no order.
+type claimedRow struct {
+	Claimed
+	runAt float64 // seconds; may be infinite
 }
 
-func (r *claimRow) fields() []any {
-	return []any{&r.id, &r.name, &r.args, &r.lane, &r.attempt, &r.requeues, &r.counted, &r.due, &r.suspectDue}
+func (q *Queue) scanClaimed(row pgx.CollectableRow) (claimedRow, error) {
+	c := claimedRow{Claimed: Claimed{Job: Job{Queue: q.name}}}
+	return c, row.Scan(&c.ID, &c.Name, (*[]byte)(&c.Args), &c.Lane, &c.Attempt, &c.Requeues, &c.Counted, &c.Suspect, &c.runAt)
 }
 
-func (r *claimRow) claimed(queue string, suspect bool) Claimed {
-	return Claimed{
-		Job: Job{ID: *r.id, Queue: queue, Name: *r.name, Args: json.RawMessage(*r.args), Lane: *r.lane,
-			Attempt: *r.attempt, Requeues: *r.requeues},
-		Counted: *r.counted, Suspect: suspect,
+// sorted are the jobs, the longest due first.
+func sorted(rows []claimedRow) []Claimed {
+	slices.SortFunc(rows, func(a, b claimedRow) int {
+		return cmp.Or(cmp.Compare(a.runAt, b.runAt), cmp.Compare(a.ID, b.ID))
+	})
+	claimed := make([]Claimed, len(rows))
+	for i, row := range rows {
+		claimed[i] = row.Claimed
 	}
+	return claimed
+}
+
+// Its snapshot has the retries this Step recorded. Suspects have an index of their own, nearly always empty.
+const dueSQL = `
+select (
+		select extract(epoch from least(run_at, now() + interval '1 day') - now())::float8
+		from {jobs}
+		where queue = $1 and state = 'pending' and run_at > now()
+		order by run_at
+		limit 1), (
+		select extract(epoch from greatest(least(run_at, now() + interval '1 day'), now()) - now())::float8
+		from {jobs}
+		where queue = $1 and state = 'pending' and attempts - excused >= max_attempts and id <> all($2::bigint[])
+		order by run_at
+		limit 1)`
+
+func (q *Queue) askDue(b *pgx.Batch, s Step, reply *Reply) {
+	b.Queue(q.sql(dueSQL), q.name, notNull(s.Skip)).QueryRow(func(row pgx.Row) error {
+		var due, suspect *float64
+		if err := row.Scan(&due, &suspect); err != nil {
+			return fmt.Errorf("ask for due jobs: %w", err)
+		}
+		reply.Due, reply.SuspectDue = until(due), until(suspect)
+		return nil
+	})
+}
+
+func until(s *float64) time.Duration {
+	if s == nil {
+		return -1
+	}
+	return duration(*s)
+}
+
+// notNull keeps a missing list of ids from being null, which is not equal to, and not different from, anything.
+func notNull(ids []int64) []int64 {
+	if ids == nil {
+		return []int64{}
+	}
+	return ids
 }
 
 const headSQL = `
@@ -116,10 +126,7 @@ limit 1`
 // Head is the job that a claim of one would take, of the suspects or of all others; 0: none. It finds the job that
 // Postgres refuses to let us claim.
 func (q *Queue) Head(ctx context.Context, skip []int64, suspect bool) (int64, error) {
-	if skip == nil {
-		skip = []int64{}
-	}
-	rows, err := q.conn.Query(ctx, q.sql(headSQL), q.name, skip, suspect)
+	rows, err := q.conn.Query(ctx, q.sql(headSQL), q.name, notNull(skip), suspect)
 	if err != nil {
 		return 0, fmt.Errorf("find head of queue %s: %w", q.name, err)
 	}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,19 +25,29 @@ set state = case when o.kind = 'done' then 'done'
 	finished_at = case when o.kind = 'excused' and o.age is null then j.finished_at else now() end,
 	last_error = case when o.kind = 'done' then null else coalesce(nullif(o.error, ''), j.last_error) end,
 	epoch = null, locked_at = null, locked_by = null
-from unnest($4::bigint[], $5::int[], $6::bigint[], $7::text[], $8::float8[], $9::float8[], $10::text[])
-	as o(id, attempt, epoch, kind, delay, age, error)
-where j.id = o.id and j.attempts = o.attempt and j.state = 'running' and j.epoch is not distinct from o.epoch
-	and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3)
-	and j.id = any(array(select id from {jobs} where id = any($4) for no key update skip locked))
+from (
+	select r.ctid as place, o.*
+	from unnest($4::bigint[], $5::int[], $6::bigint[], $7::text[], $8::float8[], $9::float8[], $10::text[])
+		as o(id, attempt, epoch, kind, delay, age, error)
+	join {jobs} r on r.id = o.id
+	where exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3)
+	for no key update of r skip locked
+) o
+where j.ctid = o.place and j.id = o.id and j.attempts = o.attempt and j.state = 'running' and j.epoch is not distinct from o.epoch
 returning j.id`
 
-func (q *Queue) queueRecord(b *pgx.Batch, ended []Ended) {
+// record adds the ends of jobs that run under our epoch to a batch.
+func (q *Queue) record(b *pgx.Batch, ended []Ended, recorded *[]int64) {
 	epochs := make([]*int64, len(ended))
 	for i := range epochs {
 		epochs[i] = &q.epoch
 	}
-	b.Queue(q.sql(recordSQL), q.recordArgs(ended, epochs)...)
+	b.Queue(q.sql(recordSQL), q.recordArgs(ended, epochs)...).Query(func(rows pgx.Rows) (err error) {
+		if *recorded, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
+			return fmt.Errorf("record: %w", err)
+		}
+		return nil
+	})
 }
 
 // recordArgs are the arguments of recordSQL; epochs are what the rows say, not what the lease says.

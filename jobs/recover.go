@@ -72,10 +72,7 @@ for no key update skip locked`
 
 // recover ends every running row of the queue but those kept, the way judge says, and returns what it ended.
 func (q *Queue) recover(ctx context.Context, tx pgx.Tx, kept []int64, judge func(j stray, company bool) Ended) ([]Ended, error) {
-	if kept == nil {
-		kept = []int64{} // null would keep everything
-	}
-	rows, err := tx.Query(ctx, q.sql(straysSQL), q.name, q.epoch, kept)
+	rows, err := tx.Query(ctx, q.sql(straysSQL), q.name, q.epoch, notNull(kept))
 	if err != nil {
 		return nil, fmt.Errorf("find running jobs: %w", err)
 	}

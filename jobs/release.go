@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,45 +26,25 @@ func (q *Queue) Release(ctx context.Context, ended []Ended, emptyFor time.Durati
 	batch := &pgx.Batch{}
 	// The row of the queue first, as everywhere: an acquire that passed between the outcomes and the release would
 	// find the rows of the outcomes locked and leave them.
-	batch.Queue(q.sql(holdSQL), q.name, q.epoch, q.holder)
+	q.queueTrue(batch, holdSQL, q.name, q.epoch, q.holder)
 	if len(ended) > 0 {
-		q.queueRecord(batch, ended)
+		q.record(batch, ended, new([]int64))
 	}
-	batch.Queue(q.sql(releaseSQL), q.name, q.epoch, q.holder, seconds(emptyFor), starts)
-	released, err := q.sendRelease(ctx, batch, len(ended) > 0)
-	if err == nil && !released {
-		err = ErrLeaseLost
-	}
-	if err != nil {
+	q.queueTrue(batch, releaseSQL, q.name, q.epoch, q.holder, seconds(emptyFor), starts)
+	if err := q.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("release queue %s: %w", q.name, err)
 	}
 	return nil
 }
 
-func (q *Queue) sendRelease(ctx context.Context, batch *pgx.Batch, records bool) (released bool, err error) {
-	results := q.conn.SendBatch(ctx, batch)
-	defer func() {
-		if closed := results.Close(); err == nil {
-			err = closed
+// queueTrue adds a statement that answers with a row if the queue is ours.
+func (q *Queue) queueTrue(b *pgx.Batch, statement string, args ...any) {
+	b.Queue(q.sql(statement), args...).QueryRow(func(row pgx.Row) error {
+		var ours bool
+		err := row.Scan(&ours)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrLeaseLost
 		}
-	}()
-	if held, err := readTrue(results); err != nil || !held {
-		return false, err
-	}
-	if records {
-		if _, err := readIDs(results); err != nil {
-			return false, fmt.Errorf("record: %w", err)
-		}
-	}
-	return readTrue(results)
-}
-
-// readTrue reports whether a statement that answers true for a row found one.
-func readTrue(results pgx.BatchResults) (bool, error) {
-	rows, err := results.Query()
-	if err != nil {
-		return false, err
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[bool])
-	return len(found) > 0, err
+		return err
+	})
 }

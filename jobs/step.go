@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +20,7 @@ type Step struct {
 	Claim    int     // at most so many new jobs
 	Suspect  bool    // of the suspects, and of nothing else: see Claimed
 	Skip     []int64 // not these
+	AskDue   bool    // say when the next jobs are due
 }
 
 // Reply is what Postgres answered to a Step.
@@ -27,9 +29,10 @@ type Reply struct {
 	Recorded []int64       // the outcomes that are in; the rest is to be sent again, or gone
 	Gone     []int64       // of Held: cancelled, deleted, recovered by another
 	Claimed  []Claimed     // oldest first
-	Due      time.Duration // until the next job is due, if fewer came than asked; -1: none waits
-	// SuspectDue is the time until the next suspect is due; -1: none waits.
-	SuspectDue time.Duration
+
+	// Of AskDue: until the next job that is not due yet will be, and until the first suspect is; -1: none waits. At
+	// most a day.
+	Due, SuspectDue time.Duration
 }
 
 // Step renews the lease, records the ends of jobs and claims new ones, in one round trip and one commit. If
@@ -44,47 +47,20 @@ func (q *Queue) Step(ctx context.Context, s Step) (Reply, error) {
 
 func (q *Queue) step(ctx context.Context, s Step) (reply Reply, err error) {
 	batch := &pgx.Batch{}
-	q.queueRenew(batch, s)
+	q.renew(batch, s, &reply.Paused)
 	if len(s.Ended) > 0 {
-		q.queueRecord(batch, s.Ended)
+		q.record(batch, s.Ended, &reply.Recorded)
 	}
 	if len(s.Held) > 0 {
-		q.queueGone(batch, s.Held)
+		q.findGone(batch, s.Held, &reply.Gone)
 	}
 	if s.Claim > 0 {
-		q.queueClaim(batch, s)
+		q.claim(batch, s, &reply.Claimed)
 	}
-
-	results := q.conn.SendBatch(ctx, batch)
-	// Close commits or fails what the reads below did not get to.
-	defer func() {
-		if closed := results.Close(); err == nil {
-			err = closed
-		}
-	}()
-	held, err := readRenew(results, &reply)
-	if err != nil {
-		return Reply{}, err
+	if s.AskDue {
+		q.askDue(batch, s, &reply)
 	}
-	if !held {
-		return Reply{}, ErrLeaseLost
-	}
-	if len(s.Ended) > 0 {
-		if reply.Recorded, err = readIDs(results); err != nil {
-			return Reply{}, fmt.Errorf("record: %w", err)
-		}
-	}
-	if len(s.Held) > 0 {
-		if reply.Gone, err = readIDs(results); err != nil {
-			return Reply{}, fmt.Errorf("ask for gone jobs: %w", err)
-		}
-	}
-	if s.Claim > 0 {
-		if err = q.readClaim(results, &reply, s.Suspect); err != nil {
-			return Reply{}, fmt.Errorf("claim: %w", err)
-		}
-	}
-	return reply, nil
+	return reply, q.conn.SendBatch(ctx, batch).Close()
 }
 
 // No row back: the lease is lost, and the statements behind this one change nothing either.
@@ -99,24 +75,20 @@ set expires_at = now() + ttl,
 where queue = $1 and epoch = $2 and holder = $3
 returning extract(epoch from greatest(least(paused_until, now() + interval '1 day'), now()) - now())::float8`
 
-func (q *Queue) queueRenew(b *pgx.Batch, s Step) {
-	b.Queue(q.sql(renewSQL), q.name, q.epoch, q.holder, seconds(s.EmptyFor), s.Starts, seconds(s.Pause), s.Why)
-}
-
-func readRenew(results pgx.BatchResults, reply *Reply) (held bool, err error) {
-	rows, err := results.Query()
-	if err != nil {
-		return false, fmt.Errorf("renew: %w", err)
-	}
-	paused, err := pgx.CollectRows(rows, pgx.RowTo[float64])
-	if err != nil {
-		return false, fmt.Errorf("renew: %w", err)
-	}
-	if len(paused) == 0 {
-		return false, nil
-	}
-	reply.Paused = duration(paused[0])
-	return true, nil
+func (q *Queue) renew(b *pgx.Batch, s Step, paused *time.Duration) {
+	args := []any{q.name, q.epoch, q.holder, seconds(s.EmptyFor), s.Starts, seconds(s.Pause), s.Why}
+	b.Queue(q.sql(renewSQL), args...).QueryRow(func(row pgx.Row) error {
+		var left float64
+		err := row.Scan(&left)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return ErrLeaseLost
+		}
+		if err != nil {
+			return fmt.Errorf("renew: %w", err)
+		}
+		*paused = duration(left)
+		return nil
+	})
 }
 
 const goneSQL = `
@@ -126,9 +98,14 @@ where not exists (
 	select from {jobs} j
 	where j.id = h.id and j.attempts = h.attempt and j.state = 'running' and j.epoch = $3)`
 
-func (q *Queue) queueGone(b *pgx.Batch, held []Ref) {
+func (q *Queue) findGone(b *pgx.Batch, held []Ref, gone *[]int64) {
 	ids, attempts := split(held)
-	b.Queue(q.sql(goneSQL), ids, attempts, q.epoch)
+	b.Queue(q.sql(goneSQL), ids, attempts, q.epoch).Query(func(rows pgx.Rows) (err error) {
+		if *gone, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
+			return fmt.Errorf("find gone jobs: %w", err)
+		}
+		return nil
+	})
 }
 
 func split(refs []Ref) (ids []int64, attempts []int) {
@@ -136,12 +113,4 @@ func split(refs []Ref) (ids []int64, attempts []int) {
 		ids, attempts = append(ids, r.ID), append(attempts, r.Attempt)
 	}
 	return ids, attempts
-}
-
-func readIDs(results pgx.BatchResults) ([]int64, error) {
-	rows, err := results.Query()
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
