@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"syscall"
 	"testing"
 	"time"
 
 	"queuekeeper/internal/eventually"
+	"queuekeeper/internal/procs"
 	"queuekeeper/internal/testdb"
 	"queuekeeper/internal/wire"
 	"queuekeeper/jobs"
@@ -438,4 +441,32 @@ func TestRefusedRowHoldsUpNeitherAcquireNorRelease(t *testing.T) {
 	}
 	r.want(`select string_agg(state, ' ' order by id) from jobs`, "done running done running")
 	r.want(`select count(supervisor)::text from queues`, "0")
+}
+
+// A holder of this machine that dies without a word is noticed by its process, not by its lease.
+func TestDeadHolderOfThisMachineIsReplacedAtOnce(t *testing.T) {
+	r := newRig(t)
+	r.set.Times.Glance = 50 * time.Millisecond
+	r.handle("ok", ok)
+	r.insert("ok", 1)
+	holder := exec.Command("sleep", "600")
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { holder.Process.Kill() })
+	started, _ := procs.StartTime(holder.Process.Pid)
+	host, _ := os.Hostname()
+	r.exec(`insert into queues (queue, epoch, supervisor, n, c, host, boot_id, pid_namespace, pid, process_start, ttl, expires_at)
+		values ('q', 7, 's2', 1, 1, $1, $2, $3, $4, $5, '1 hour', now() + interval '1 hour')`,
+		host, procs.BootID(), procs.PIDNamespace(), holder.Process.Pid, started)
+	r.start()
+	r.status(wire.StandingBy)
+	if err := holder.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	holder.Wait()
+	r.done(1)
+	if !r.log.has("queue taken over") {
+		t.Errorf("the log does not say so:\n%s", r.log)
+	}
 }

@@ -36,9 +36,10 @@ type lease struct {
 	renewAt time.Time
 	lapsed  bool // contexts were ended because the lease is running out
 
-	bidAt     time.Time // when to try to acquire again
-	rival     jobs.Seen // the lease that stood in the way
-	rivalFrom time.Duration
+	bidAt     time.Time      // when to try to acquire again
+	rival     jobs.HeldError // the lease that stood in the way
+	rivalFrom time.Duration  // since when it has stood there unchanged, on the boot clock
+	glanceAt  time.Time      // when to look whether its process lives; zero: it is not of this machine
 }
 
 // acquired is the answer to a bid.
@@ -85,7 +86,7 @@ func (c *loop) acquiredNow(a acquired) {
 }
 
 func (c *loop) hold(a acquired) {
-	c.held, c.failures = true, 0
+	c.held, c.failures, c.glanceAt = true, 0, time.Time{}
 	c.epoch = a.Epoch()
 	c.renewed(a.sent)
 	c.pace = newPace(c.set.Worker, c.now, a.EmptyFor)
@@ -121,10 +122,11 @@ func (c *loop) renewed(sent time.Duration) {
 func (c *loop) standBy(rival *jobs.HeldError) {
 	c.held, c.mayHold, c.failures = false, false, 0
 	c.keepOnly(nil)
-	if c.rival != rival.Seen {
-		c.rival, c.rivalFrom = rival.Seen, procs.BootClock()
+	if c.rival.Seen != rival.Seen {
+		c.rivalFrom = procs.BootClock()
 	}
-	if processGone(rival.Holder, c.holder) {
+	c.rival = *rival
+	if c.rivalGone() {
 		c.log.Warn("the holder's process is gone; taking over", "holder", rival.Holder.Name())
 		c.killLeftovers(rival.Holder.PID)
 		c.do(c.bid(&rival.Seen))
@@ -136,21 +138,41 @@ func (c *loop) standBy(rival *jobs.HeldError) {
 		return
 	}
 	c.bidAt = c.now.Add(min(rival.ExpiresIn, rival.TTL/3) + time.Millisecond)
+	c.glanceAt = time.Time{}
+	if sameMachine(rival.Holder, c.holder) {
+		c.glanceAt = c.now.Add(c.set.Times.Glance)
+	}
 	if c.report(wire.StandingBy, rival.Holder.Name()) {
 		c.log.Info("standing by", "holder", rival.Holder.Name(), "lease_ends_in", rival.ExpiresIn.Round(time.Second))
 	}
 }
 
-// processGone reports whether a holder was a process of this very machine, and is no more.
-func processGone(holder, here jobs.Holder) bool {
-	if holder.BootID == "" || holder.PIDNamespace == "" {
-		return false // who knows where it was
+// glance looks whether the rival's process still lives; the database is asked only if it does not.
+func (c *loop) glance() {
+	if !c.isDue(c.glanceAt) {
+		return
 	}
-	if holder.Host != here.Host || holder.BootID != here.BootID || holder.PIDNamespace != here.PIDNamespace {
+	c.glanceAt = c.now.Add(c.set.Times.Glance)
+	if c.rivalGone() {
+		c.bidAt = time.Time{}
+	}
+	c.due(c.glanceAt)
+}
+
+// rivalGone reports whether the rival was a process of this very machine, and is no more.
+func (c *loop) rivalGone() bool {
+	if !sameMachine(c.rival.Holder, c.holder) {
 		return false
 	}
-	started, alive := procs.StartTime(holder.PID)
-	return !alive || started != holder.ProcessStart
+	started, alive := procs.StartTime(c.rival.Holder.PID)
+	return !alive || started != c.rival.Holder.ProcessStart
+}
+
+func sameMachine(a, b jobs.Holder) bool {
+	if a.BootID == "" || a.PIDNamespace == "" {
+		return false // who knows where it was
+	}
+	return a.Host == b.Host && a.BootID == b.BootID && a.PIDNamespace == b.PIDNamespace
 }
 
 // killLeftovers kills the commands of a child that died with its supervisor. While any of them lives its pid is not

@@ -93,6 +93,7 @@ func (c *loop) advance() {
 	c.startPlanned()
 	c.guardJobs() // those just started too
 	c.guardExit()
+	c.glance()
 	if !c.busy && !c.left {
 		c.speak()
 	}

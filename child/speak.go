@@ -17,7 +17,8 @@ type speaking struct {
 	suspectAt   time.Time // when the next suspect is due; zero: none that we know
 	suspectHold time.Time // not before
 	full        bool      // the last claim brought all it asked for: there is a backlog
-	dueUnknown  bool      // it did not, and did not ask what is next either
+	news        bool      // it was for more than the poll floor
+	dueUnknown  bool      // it came back short, and what is due next was not asked
 	dueFrom     time.Time // when we last heard
 	askGone     bool      // some job of ours may have been cancelled
 
@@ -95,8 +96,9 @@ func (c *loop) nextStep() (s jobs.Step, needed bool) {
 	if s.Claim, s.Suspect = c.room(); s.Claim > 0 {
 		s.Skip, needed = c.skipped(), true
 	}
+	c.news = c.more || c.isDue(c.dueAt) || s.Suspect
 	// In a backlog what is due next is of no interest, but for a suspect, which must not wait for its end.
-	s.AskDue = c.dueUnknown || s.Suspect || s.Claim > 0 && (!c.full || c.now.Sub(c.dueFrom) > time.Second)
+	s.AskDue = c.dueUnknown || s.Claim > 0 && c.news && (!c.full || s.Suspect || c.now.Sub(c.dueFrom) > time.Second)
 	return s, needed || c.dueUnknown
 }
 
@@ -243,7 +245,7 @@ func (c *loop) claimed(s jobs.Step, r jobs.Reply) {
 		c.full = len(r.Claimed) == s.Claim
 		c.more = c.more || c.full || r.Paused > 0 || s.Suspect
 		c.pollAt = c.now.Add(c.poll)
-		c.dueUnknown = !c.full
+		c.dueUnknown = !c.full && (c.news || len(r.Claimed) > 0)
 	}
 	if s.Suspect && len(r.Claimed) == 0 {
 		c.suspectHold = c.now.Add(c.poll) // somebody has it locked

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -65,6 +67,9 @@ func (p *program) dev(ctx context.Context, sample int) error {
 		return err
 	}
 	p.lines("", devHelp(file, address))
+	// A terminal that closes ends all of it, as Ctrl-C does.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
+	defer stop()
 	return p.supervise(ctx, file, p.logger(file.LogFormat))
 }
 

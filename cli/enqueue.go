@@ -77,6 +77,9 @@ func (f *enqueueFlags) read(given func(flag string) bool) (job jobs.New, err err
 
 // parseIn reads a duration as the file has it.
 func parseIn(text string) (time.Duration, error) {
+	if text == "0" {
+		return 0, nil
+	}
 	d, err := config.ParseDuration(text)
 	if err != nil {
 		return 0, usage(fmt.Sprintf(`--in %q: must be a duration that is not negative, like "30s", "5m", "1h30m" or "7d"`, text))

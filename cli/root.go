@@ -43,8 +43,9 @@ type program struct {
 	stderr   io.Writer     // the rest
 	getenv   func(string) (string, bool)
 
-	config *string // --config; nil: not given
-	json   bool
+	config  *string // --config; nil: not given
+	json    bool
+	command string // the one that ran, for whoever needs its help
 }
 
 const defaultConfig = "queues.toml"
@@ -53,7 +54,8 @@ func (p *program) main(args []string) int {
 	running := false
 	root := p.root(func() { running = true })
 	root.SetArgs(args)
-	err := root.Execute()
+	cmd, err := root.ExecuteC()
+	p.command = cmd.CommandPath()
 	if err != nil && !running {
 		// Cobra's own: an unknown command or flag, wrong arguments. It indents what may have been meant by tabs.
 		err = usage(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\t", "  "))
@@ -68,9 +70,10 @@ func (p *program) main(args []string) int {
 
 func (p *program) root(running func()) *cobra.Command {
 	root := &cobra.Command{
-		Use:               "queuekeeper",
-		Short:             "Job queues in Postgres: one worker per queue, each at its own rate",
-		Example:           "  queuekeeper init > queues.toml\n  queuekeeper migrate\n  queuekeeper enqueue hello Greet '{\"who\": \"world\"}'",
+		Use:   "queuekeeper",
+		Short: "Job queues in Postgres: one worker per queue, each at its own rate",
+		Example: "  queuekeeper init > queues.toml\n  queuekeeper migrate\n  queuekeeper run\n" +
+			"  queuekeeper enqueue hello Greet '{\"who\": \"world\"}'",
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -143,7 +146,7 @@ func (p *program) tell(err error) {
 		p.lines("", faults.Error())
 	case errors.As(err, &wrong):
 		p.lines("queuekeeper: ", err.Error())
-		p.lines("", "try: queuekeeper --help")
+		p.lines("", "try: "+p.command+" --help")
 	default:
 		p.lines("queuekeeper: ", err.Error())
 	}

@@ -14,6 +14,7 @@ type Times struct {
 	RetryMax      time.Duration // up to this
 	Unlistened    time.Duration // the poll floor where LISTEN does not work
 	Sweep         time.Duration // how often running rows nobody claimed are looked for
+	Glance        time.Duration // how often a child that stands by looks whether its rival's process lives
 	Throttled     time.Duration // first pause after a refusal that names no time, doubling
 	ThrottledMax  time.Duration // up to this
 	Stuck         time.Duration // how long after timeout and kill_after a handler counts as stuck
@@ -32,6 +33,7 @@ func Default() Times {
 		RetryMax:      10 * time.Minute,
 		Unlistened:    time.Second,
 		Sweep:         time.Minute,
+		Glance:        time.Second,
 		Throttled:     time.Minute,
 		ThrottledMax:  15 * time.Minute,
 		Stuck:         time.Second,
@@ -43,7 +45,7 @@ func Default() Times {
 func (t Times) Divided(k time.Duration) Times {
 	for _, d := range []*time.Duration{
 		&t.RestartMin, &t.RestartMax, &t.RestartForget, &t.ReconnectMin, &t.ReconnectMax,
-		&t.RetryBase, &t.RetryMax, &t.Unlistened, &t.Sweep, &t.Throttled, &t.ThrottledMax, &t.Stuck, &t.Resend,
+		&t.RetryBase, &t.RetryMax, &t.Unlistened, &t.Sweep, &t.Glance, &t.Throttled, &t.ThrottledMax, &t.Stuck, &t.Resend,
 	} {
 		*d /= k
 	}
