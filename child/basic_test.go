@@ -260,3 +260,23 @@ func TestLogHasOneLinePerJob(t *testing.T) {
 		return errors.New("no such line in the log:\n" + r.log.String())
 	})
 }
+
+// Deleted by hand, without a notification: noticed at the poll floor.
+func TestDeletedJobsContextEnds(t *testing.T) {
+	r := newRig(t)
+	r.worker.PollInterval = 200 * time.Millisecond
+	ended := make(chan error, 1)
+	r.handle("long", func(ctx context.Context, _ jobs.Job) error { <-ctx.Done(); ended <- context.Cause(ctx); return nil })
+	r.insert("long", 1)
+	r.start()
+	r.until(`select state = 'running' from jobs`)
+	r.exec(`delete from jobs`)
+	select {
+	case cause := <-ended:
+		if cause != errGone {
+			t.Errorf("cause %v, want %v", cause, errGone)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the context of the deleted job does not end")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"queuekeeper/internal/procs"
+	"queuekeeper/internal/wire"
 	"queuekeeper/jobs"
 )
 
@@ -21,6 +22,7 @@ type speaking struct {
 	dueUnknown  bool      // it came back short, and what is due next was not asked
 	dueFrom     time.Time // when we last heard
 	askGone     bool      // some job of ours may have been cancelled
+	goneAt      time.Time // ask then even so
 
 	pausedUntil time.Time
 	toPause     time.Duration // what the next Step has to say of a pause
@@ -85,7 +87,7 @@ func (c *loop) nextStep() (s jobs.Step, needed bool) {
 		s.Ended = c.sendable()
 		needed = needed || len(s.Ended) > 0
 	}
-	if c.askGone {
+	if c.askGone || c.due(c.goneAt) {
 		s.Held = c.holding()
 		needed = needed || len(s.Held) > 0
 	}
@@ -155,8 +157,12 @@ func (c *loop) lead() time.Duration {
 
 func (c *loop) step(s jobs.Step) op {
 	c.fresh = false
+	// What is heard from now on may be news to the statements.
 	if s.Claim > 0 {
-		c.more = false // what is heard from now on may be news to the claim
+		c.more = false
+	}
+	if len(s.Held) > 0 {
+		c.askGone = false
 	}
 	within := c.opTimeout()
 	return func(l *link) any {
@@ -206,10 +212,12 @@ func (c *loop) steppedNow(a stepped) {
 	c.trips[c.trip] = c.now.Sub(a.sent)
 	c.trip = (c.trip + 1) % len(c.trips)
 	c.recorded(a.step.Ended, a.reply.Recorded)
-	if c.askGone && len(a.step.Held) > 0 {
-		c.lose(a.reply.Gone, errGone)
+	c.lose(a.reply.Gone, errGone)
+	if len(a.step.Held) > 0 {
+		c.goneAt = c.now.Add(c.poll)
 	}
-	c.askGone = len(a.reply.Recorded) < len(a.step.Ended)
+	c.askGone = c.askGone || len(a.reply.Recorded) < len(a.step.Ended)
+	c.report(wire.Ready, "")
 	c.claimed(a.step, a.reply)
 }
 
