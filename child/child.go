@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"queuekeeper/handler"
+	"queuekeeper/internal/logs"
 	"queuekeeper/internal/procs"
 	"queuekeeper/internal/wire"
 	"queuekeeper/jobs"
@@ -24,11 +25,11 @@ import (
 // Main runs the child that a supervisor has started, and returns its exit status. own are the program's own
 // handlers.
 func Main(own jobs.Handlers) int {
-	control, status := os.NewFile(wire.ControlFD, "control"), os.NewFile(wire.StatusFD, "status")
-	if control == nil || status == nil {
+	if !isPipe(wire.ControlFD) || !isPipe(wire.StatusFD) {
 		fmt.Fprintln(os.Stderr, "child: only a supervisor starts a child; use `queuekeeper run`")
 		return wire.ExitUsage
 	}
+	control, status := os.NewFile(wire.ControlFD, "control"), os.NewFile(wire.StatusFD, "status")
 	// Before anything else: what this process starts must hold neither the pipes open nor what it inherited.
 	if err := procs.CloseOnExec(); err != nil {
 		fmt.Fprintln(os.Stderr, "child:", err)
@@ -46,9 +47,9 @@ func Main(own jobs.Handlers) int {
 		// One job at a time: handing it from core to core costs more than a second core gives.
 		runtime.GOMAXPROCS(1)
 	}
-	log := hclog.New(&hclog.LoggerOptions{
-		Level: hclog.Info, JSONFormat: set.LogFormat == "json", Output: os.Stderr,
-	}).With("queue", set.Worker.Queue)
+	log, flush := logs.New(os.Stderr, set.LogFormat == "json")
+	defer flush()
+	log = log.With("queue", set.Worker.Queue)
 	r := newReporter(status)
 	defer r.close()
 
@@ -63,6 +64,11 @@ func Main(own jobs.Handlers) int {
 	code := c.run()
 	r.say(wire.Status{Is: wire.Bye, Free: !c.mayHold})
 	return code
+}
+
+func isPipe(fd int) bool {
+	var s syscall.Stat_t
+	return syscall.Fstat(fd, &s) == nil && s.Mode&syscall.S_IFMT == syscall.S_IFIFO
 }
 
 // catchSignals catches what people and process managers send. INT, HUP and PIPE are caught and dropped, never

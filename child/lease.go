@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"queuekeeper/config"
 	"queuekeeper/internal/procs"
@@ -45,13 +46,15 @@ type lease struct {
 // acquired is the answer to a bid.
 type acquired struct {
 	*jobs.Acquired
-	sent time.Duration
-	err  error
+	sent       time.Duration
+	heldBefore bool // a lease of ours may have been there before
+	err        error
 }
 
 // bid tries to acquire the queue, handing in what this process still has from its last epoch.
 func (c *loop) bid(free *jobs.Seen) op {
 	c.holder.C++
+	heldBefore := c.mayHold
 	c.mayHold = true
 	schema, queue, within := jobs.Schema(c.schema), c.set.Worker.Queue, c.opTimeout()
 	bid := jobs.Bid{
@@ -60,7 +63,7 @@ func (c *loop) bid(free *jobs.Seen) op {
 	}
 	return func(l *link) any {
 		if l.conn == nil {
-			return acquired{err: errOffline}
+			return acquired{heldBefore: heldBefore, err: errOffline}
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
@@ -69,7 +72,7 @@ func (c *loop) bid(free *jobs.Seen) op {
 		if err == nil {
 			l.queue = a.Queue
 		}
-		return acquired{a, sent, l.checked(err)}
+		return acquired{a, sent, heldBefore, l.checked(err)}
 	}
 }
 
@@ -79,25 +82,34 @@ func (c *loop) acquiredNow(a acquired) {
 	case errors.As(a.err, &rival):
 		c.standBy(rival)
 	case a.err != nil:
+		c.mayHold = c.mayHold && !refused(a.err) || a.heldBefore
 		c.failed(a.err)
 	default:
 		c.hold(a)
 	}
 }
 
+// refused reports whether err is Postgres's word that nothing was committed. An end of the connection is not.
+func refused(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR"
+}
+
 func (c *loop) hold(a acquired) {
-	c.held, c.failures, c.glanceAt = true, 0, time.Time{}
+	c.held, c.glanceAt = true, time.Time{}
+	c.killLeftovers(a.Before)
 	c.epoch = a.Epoch()
 	c.renewed(a.sent)
 	c.pace = newPace(c.set.Worker, c.now, a.EmptyFor)
+	c.pace.Empty(c.pausedUntil)
 	c.keepOnly(a.Kept)
 	c.more, c.bare = true, false
 	c.sweepAt = c.now.Add(c.set.Times.Sweep)
 	c.logRecovered(a.Recovered)
-	if a.From == "" {
+	if a.Before == (jobs.Holder{}) {
 		c.log.Info("queue acquired", "epoch", c.epoch)
 	} else {
-		c.log.Info("queue taken over", "epoch", c.epoch, "from", a.From)
+		c.log.Info("queue taken over", "epoch", c.epoch, "from", a.Before.Name())
 	}
 	c.report(wire.Ready, "")
 }
@@ -126,9 +138,8 @@ func (c *loop) standBy(rival *jobs.HeldError) {
 		c.rivalFrom = procs.BootClock()
 	}
 	c.rival = *rival
-	if c.rivalGone() {
+	if c.goneFromHere(rival.Holder) {
 		c.log.Warn("the holder's process is gone; taking over", "holder", rival.Holder.Name())
-		c.killLeftovers(rival.Holder.PID)
 		c.do(c.bid(&rival.Seen))
 		return
 	}
@@ -153,19 +164,15 @@ func (c *loop) glance() {
 		return
 	}
 	c.glanceAt = c.now.Add(c.set.Times.Glance)
-	if c.rivalGone() {
+	if c.goneFromHere(c.rival.Holder) {
 		c.bidAt = time.Time{}
 	}
 	c.due(c.glanceAt)
 }
 
-// rivalGone reports whether the rival was a process of this very machine, and is no more.
-func (c *loop) rivalGone() bool {
-	if !sameMachine(c.rival.Holder, c.holder) {
-		return false
-	}
-	started, alive := procs.StartTime(c.rival.Holder.PID)
-	return !alive || started != c.rival.Holder.ProcessStart
+// goneFromHere reports whether a holder was a process of this very machine, and is no more.
+func (c *loop) goneFromHere(holder jobs.Holder) bool {
+	return sameMachine(holder, c.holder) && procs.Gone(holder.PID, holder.ProcessStart)
 }
 
 func sameMachine(a, b jobs.Holder) bool {
@@ -175,14 +182,14 @@ func sameMachine(a, b jobs.Holder) bool {
 	return a.Host == b.Host && a.BootID == b.BootID && a.PIDNamespace == b.PIDNamespace
 }
 
-// killLeftovers kills the commands of a child that died with its supervisor. While any of them lives its pid is not
-// given to another process; if it was, there is nothing left and the session of that number is a stranger's.
-func (c *loop) killLeftovers(pid int) {
-	if _, alive := procs.StartTime(pid); alive {
+// killLeftovers kills the commands of a child of this machine that died with its supervisor, before their jobs are
+// started again. They are known by the mark their own supervisor gave them: a row alone must not get anything killed.
+func (c *loop) killLeftovers(before jobs.Holder) {
+	if before.Supervisor == c.set.Supervisor || !c.goneFromHere(before) {
 		return
 	}
-	if err := procs.KillSession(pid); err != nil {
-		c.log.Warn("some of its processes may still run", "error", hclog.Quote(err.Error()))
+	if err := procs.KillMarked(before.PID, wire.Mark(before.Supervisor, before.N)); err != nil {
+		c.log.Warn("commands of the earlier holder may still run", "error", hclog.Quote(err.Error()))
 	}
 }
 

@@ -108,14 +108,17 @@ func (l *link) take() hearing { return hearing(l.heard.Swap(0)) }
 
 // notified is called by pgx whenever a notification arrives, in the middle of an operation too.
 func (l *link) notified(payload string) {
-	switch payload {
-	case "lease":
-		l.hear(heardLease)
-	case "cancel":
-		l.hear(heardCancel)
-	case l.schema:
+	// Not a switch: a schema may be called lease.
+	if payload == l.schema {
 		l.hear(heardJobs)
-	case l.word:
+	}
+	if payload == "lease" {
+		l.hear(heardLease)
+	}
+	if payload == "cancel" {
+		l.hear(heardCancel)
+	}
+	if payload == l.word {
 		l.word = ""
 	}
 }

@@ -50,7 +50,7 @@ func newLoop(set wire.Settings, handlers *handler.Set, log hclog.Logger) *loop {
 	}
 	c.connection.holder = thisProcess(set)
 	c.work.running = map[int64]*run{}
-	c.speaking.skip = map[int64]refusal{}
+	c.speaking.skip, c.speaking.refusedAt = map[int64]refusal{}, map[int64]time.Time{}
 	return c
 }
 
@@ -89,6 +89,10 @@ func (c *loop) run() int {
 func (c *loop) advance() {
 	c.now = time.Now()
 	c.wake = c.now.Add(time.Hour)
+	if len(c.running) > 0 {
+		// A timer stands still while the machine is suspended, the lease does not: look soon after.
+		c.wake = c.now.Add(time.Second)
+	}
 	c.guardLease()
 	c.startPlanned()
 	c.guardJobs() // those just started too

@@ -27,8 +27,10 @@ type speaking struct {
 	pausedUntil time.Time
 	toPause     time.Duration // what the next Step has to say of a pause
 	why         string
-	throttles   int       // in a row
-	throttledAt time.Time // the last of them
+	throttles   int                 // in a row
+	throttledAt time.Time           // the last of them
+	lastDone    time.Time           // when a job ended well
+	refusedAt   map[int64]time.Time // jobs that were refused as often as may be: since when
 
 	sweepAt time.Time
 
@@ -119,7 +121,8 @@ func (c *loop) sendable() (ended []jobs.Ended) {
 func (c *loop) room() (n int, suspect bool) {
 	inHand := len(c.running) + len(c.planned)
 	slots := c.set.Worker.Concurrency - inHand
-	suspect = c.isDue(c.suspectAt)
+	// An outcome that Postgres does not take for now keeps the suspect waiting, not the others.
+	suspect = c.isDue(c.suspectAt) && (c.fresh || len(c.finished) == 0)
 	wanted := suspect || c.more || c.isDue(c.dueAt) || c.due(c.pollAt)
 	if c.draining || slots <= 0 || !wanted || !c.due(c.pausedUntil) || c.withSuspect() {
 		return 0, false
@@ -208,7 +211,7 @@ func (c *loop) steppedNow(a stepped) {
 		c.bare = false
 		return
 	}
-	c.failures, c.single = 0, false
+	c.single = false
 	c.trips[c.trip] = c.now.Sub(a.sent)
 	c.trip = (c.trip + 1) % len(c.trips)
 	c.recorded(a.step.Ended, a.reply.Recorded)
@@ -216,6 +219,7 @@ func (c *loop) steppedNow(a stepped) {
 	if len(a.step.Held) > 0 {
 		c.goneAt = c.now.Add(c.poll)
 	}
+	c.failures = 0
 	c.askGone = c.askGone || len(a.reply.Recorded) < len(a.step.Ended)
 	c.report(wire.Ready, "")
 	c.claimed(a.step, a.reply)

@@ -49,6 +49,9 @@ type result struct {
 // startPlanned starts each claimed job at its turn. Those that end at once then go with the next Step: without a
 // moment for them it would be on its way already.
 func (c *loop) startPlanned() {
+	if len(c.planned) > 0 && !c.due(c.pausedUntil) {
+		c.unplan() // they came with a Step that the pause had not reached
+	}
 	started := false
 	for len(c.planned) > 0 && c.due(c.pace.Next(c.now, 1)) {
 		next := c.planned[0]
@@ -143,7 +146,8 @@ func (c *loop) logEnded() {
 func (c *loop) outcome(r *run, err, cause error) jobs.Ended {
 	switch {
 	case err == nil:
-		c.throttles = 0
+		c.throttles, c.lastDone = 0, c.now
+		delete(c.refusedAt, r.ID)
 		return jobs.Ended{Kind: jobs.KindDone}
 	case cause == errStopped || cause == errNotOurs:
 		return jobs.Ended{Kind: jobs.KindExcused, Error: cause.Error()}
@@ -152,8 +156,7 @@ func (c *loop) outcome(r *run, err, cause error) jobs.Ended {
 	}
 	o := handler.Judge(err, c.backoff(r.Counted))
 	if o.Kind == jobs.KindThrottled {
-		c.throttled(r, o)
-		return jobs.Ended{Kind: o.Kind, Error: o.Error}
+		return c.throttled(r, o)
 	}
 	return jobs.Ended{Kind: o.Kind, Delay: o.Delay, Error: o.Error}
 }
@@ -179,8 +182,14 @@ func (c *loop) guardJobs() {
 	}
 }
 
-// grace is how long a handler may take to end after its context has.
-func (c *loop) grace() time.Duration { return c.set.Worker.KillAfter + c.set.Times.Stuck }
+// grace is how long a handler may take to end after its context has. A command is killed by then; what else has its
+// output open may still hold it up for a moment.
+func (c *loop) grace() time.Duration {
+	if c.handlers.Go() {
+		return c.set.Worker.KillAfter + c.set.Times.Stuck
+	}
+	return c.set.Worker.KillAfter + 10*c.set.Times.Stuck
+}
 
 // unplan gives claimed jobs back that were not started.
 func (c *loop) unplan() {

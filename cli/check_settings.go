@@ -22,7 +22,7 @@ type (
 	checkedWorker struct {
 		Queue            string                `json:"queue"`
 		Jobs             []string              `json:"jobs"`    // empty: any
-		Command          []string              `json:"command"` // empty: a Go handler
+		Command          string                `json:"command"` // "": a Go handler
 		MaxJobsPerSecond float64               `json:"max_jobs_per_second"`
 		Burst            int                   `json:"burst"`
 		Headroom         float64               `json:"headroom"`
@@ -34,9 +34,9 @@ type (
 		Job              map[string]checkedJob `json:"job,omitempty"`
 	}
 	checkedJob struct {
-		Timeout     string   `json:"timeout,omitempty"`
-		MaxAttempts int      `json:"max_attempts,omitempty"`
-		Command     []string `json:"command,omitempty"`
+		Timeout     string `json:"timeout,omitempty"`
+		MaxAttempts int    `json:"max_attempts,omitempty"`
+		Command     string `json:"command,omitempty"`
 	}
 )
 
@@ -72,11 +72,23 @@ func workerRow(w config.Worker) []string {
 		accepts = strings.Join(w.Jobs, ", ")
 	}
 	if len(w.Command) > 0 {
-		command = strings.Join(w.Command, " ")
+		command = shownCommand(w.Command)
 	}
 	return []string{w.Queue, rate, strconv.Itoa(w.Burst), strconv.FormatFloat(100*w.Headroom, 'f', -1, 64) + "%",
 		strconv.Itoa(w.Concurrency), w.PollInterval.String(), w.Timeout.String(), w.KillAfter.String(),
 		strconv.Itoa(w.MaxAttempts), accepts, command}
+}
+
+// shownCommand leaves the arguments out: a variable of the environment in them may be a secret.
+func shownCommand(command []string) string {
+	switch n := len(command) - 1; n {
+	case -1:
+		return ""
+	case 0:
+		return command[0]
+	default:
+		return fmt.Sprintf("%s … (%d more)", command[0], n)
+	}
 }
 
 func checked(file config.File, facts *databaseFacts) checkedFile {
@@ -87,10 +99,10 @@ func checked(file config.File, facts *databaseFacts) checkedFile {
 	for _, w := range file.Workers {
 		byName := map[string]checkedJob{}
 		for name, j := range w.Job {
-			byName[name] = checkedJob{Timeout: orUnset(j.Timeout), MaxAttempts: j.MaxAttempts, Command: j.Command}
+			byName[name] = checkedJob{Timeout: orUnset(j.Timeout), MaxAttempts: j.MaxAttempts, Command: shownCommand(j.Command)}
 		}
 		c.Workers = append(c.Workers, checkedWorker{
-			Queue: w.Queue, Jobs: w.Jobs, Command: w.Command, MaxJobsPerSecond: w.MaxJobsPerSecond, Burst: w.Burst,
+			Queue: w.Queue, Jobs: w.Jobs, Command: shownCommand(w.Command), MaxJobsPerSecond: w.MaxJobsPerSecond, Burst: w.Burst,
 			Headroom: w.Headroom, Concurrency: w.Concurrency, PollInterval: w.PollInterval.String(),
 			Timeout: w.Timeout.String(), KillAfter: w.KillAfter.String(), MaxAttempts: w.MaxAttempts, Job: byName,
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"queuekeeper/config"
+	"queuekeeper/internal/logs"
 	"queuekeeper/internal/wire"
 	"queuekeeper/migrations"
 	"queuekeeper/supervisor"
@@ -32,13 +33,15 @@ func runCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.supervise(cmd.Context(), file, p.logger(file.LogFormat))
+			return p.supervise(cmd.Context(), file)
 		},
 	}
 }
 
 // supervise runs the supervisor until it is told to leave.
-func (p *program) supervise(ctx context.Context, file config.File, log hclog.Logger) error {
+func (p *program) supervise(ctx context.Context, file config.File) error {
+	log, flush := logs.New(p.stderr, file.LogFormat == "json")
+	defer flush()
 	looking, done := context.WithCancel(ctx)
 	looked := make(chan struct{})
 	go func() {
@@ -75,15 +78,6 @@ func (p *program) warnAtStart(ctx context.Context, file config.File, log hclog.L
 		log.Warn("queue has waiting jobs and no worker", "queue", queue, "waiting", waiting[queue], "file", file.Path)
 	}
 }
-
-func (p *program) logger(format string) hclog.Logger {
-	return hclog.New(&hclog.LoggerOptions{
-		Level: hclog.Info, JSONFormat: format == "json", Output: p.stderr, TimeFormat: logTime,
-	})
-}
-
-// logTime is RFC 3339 with milliseconds.
-const logTime = "2006-01-02T15:04:05.000Z07:00"
 
 // exitCode ends the program with a status that was explained already.
 type exitCode int

@@ -44,7 +44,7 @@ type Acquired struct {
 	EmptyFor  time.Duration // since the rate's bucket was empty
 	Kept      []int64       // of Bid.Held: still ours, now under the new epoch
 	Recovered []Ended       // what others left running
-	From      string        // the holder it was taken over from; "": it was free
+	Before    Holder        // it was taken over from; zero: it was free
 }
 
 // HeldError says that another holds the queue.
@@ -93,9 +93,7 @@ func (s Schema) acquire(ctx context.Context, tx pgx.Tx, queue string, bid Bid) (
 	if err != nil {
 		return nil, err
 	}
-	if !before.free {
-		a.From = before.holder.Name()
-	}
+	a.Before = before.holder
 	mine := before.epochsOf(bid)
 	if a.Kept, err = a.move(ctx, tx, bid.Held, mine); err != nil {
 		return nil, fmt.Errorf("keep running jobs: %w", err)

@@ -72,7 +72,8 @@ type Ref struct {
 // Claimed is a job that is now running under our epoch.
 type Claimed struct {
 	Job
-	Counted int // attempts that count, this one included
+	Counted   int // attempts that count, this one included
+	Throttled int // attempts the API has refused
 
 	// Suspect: it was in company when a process died, and has used up its attempts. It must be the only job of the
 	// queue that is claimed, so that its next death is nobody else's.

@@ -48,7 +48,7 @@ func TestAClaimedJobIsWhole(t *testing.T) {
 	whole := jobs.Job{ID: 1, Queue: "q", Name: "Do", Args: []byte(`{"n": 0.1000000000000000055}`), Lane: "urgent", Attempt: 5, Requeues: 1}
 	same(t, "claimed", got, []jobs.Claimed{
 		{Job: jobs.Job{ID: 2, Queue: "q", Name: "Do", Args: []byte(`{}`), Lane: "default", Attempt: 1}, Counted: 1},
-		{Job: whole, Counted: 2},
+		{Job: whole, Counted: 2, Throttled: 2},
 	})
 }
 

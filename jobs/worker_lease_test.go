@@ -12,8 +12,8 @@ import (
 func TestAFreeQueueIsAcquired(t *testing.T) {
 	s := newSite(t)
 	a := s.acquire(bid("a", 1, 1))
-	if a.Epoch() != 1 || a.From != "" {
-		t.Errorf("epoch %d, taken over from %q; want 1 and nobody", a.Epoch(), a.From)
+	if a.Epoch() != 1 || a.Before != (jobs.Holder{}) {
+		t.Errorf("epoch %d, taken over from %q; want 1 and nobody", a.Epoch(), a.Before.Name())
 	}
 	s.is("1 a/1/1 web-a boot ns 1 7", `select concat_ws(' ', epoch, holder, host, boot_id, pid_namespace, pid, process_start)
 		from queues`)
@@ -40,8 +40,8 @@ func TestAnExpiredLeaseIsTakenOver(t *testing.T) {
 	s := newSite(t)
 	s.acquire(bid("a", 1, 1))
 	s.expire()
-	if b := s.acquire(bid("b", 1, 1)); b.Epoch() != 2 || b.From != "web-a/1" {
-		t.Errorf("epoch %d, taken over from %q; want 2 and web-a/1", b.Epoch(), b.From)
+	if b := s.acquire(bid("b", 1, 1)); b.Epoch() != 2 || b.Before.Name() != "web-a/1" {
+		t.Errorf("epoch %d, taken over from %q; want 2 and web-a/1", b.Epoch(), b.Before.Name())
 	}
 }
 
@@ -84,8 +84,8 @@ func TestAReleasedQueueIsAnybodysAndTheyAreTold(t *testing.T) {
 	}
 	wantPayload(t, listener, "lease")
 	s.is("true", `select supervisor is null and holder is null and pid is null from queues`)
-	if b := s.acquire(bid("b", 1, 1)); b.Epoch() != 2 || b.From != "" {
-		t.Errorf("epoch %d, taken over from %q; want 2 and nobody", b.Epoch(), b.From)
+	if b := s.acquire(bid("b", 1, 1)); b.Epoch() != 2 || b.Before != (jobs.Holder{}) {
+		t.Errorf("epoch %d, taken over from %q; want 2 and nobody", b.Epoch(), b.Before.Name())
 	}
 	if err := a.Release(ctx, nil, 0, 0); !errors.Is(err, jobs.ErrLeaseLost) {
 		t.Errorf("release after another acquired: %v, want ErrLeaseLost", err)

@@ -53,6 +53,7 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 			{"gone", goneSQL, ids + `, ` + attempts + `, 1`},
 			{"move", moveSQL, `1, ` + ids + `, ` + attempts + `, '{1}'`},
 			{"strays", straysSQL, `'q', 2, '{}'`},
+			{"due", dueSQL, `'q', '{5}'`},
 			{"head", headSQL, `'q', '{5}', false`},
 		} {
 			t.Run(c.name+" with statistics "+statistics, func(t *testing.T) {

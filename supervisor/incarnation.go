@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -68,7 +69,7 @@ func (s *supervisor) spawn(c *child) (*incarnation, error) {
 
 	i := &incarnation{
 		child:   c,
-		cmd:     s.command(c.worker.Queue, childControl, childStatus),
+		cmd:     s.command(c, childControl, childStatus),
 		control: control,
 		status:  status,
 		lines:   make(chan []byte, maxLines),
@@ -102,11 +103,13 @@ func (s *supervisor) settings(c *child) wire.Settings {
 
 // command is the process of one queue. Everybody can read its arguments, so nothing but the queue is there.
 // It leads a session of its own: a Ctrl-C in the terminal does not reach it, and all it starts can be found.
-func (s *supervisor) command(queue string, control, status *os.File) *exec.Cmd {
+// The mark in its environment tells, when all of us are gone, what of it is left.
+func (s *supervisor) command(c *child, control, status *os.File) *exec.Cmd {
+	queue := c.worker.Queue
 	return &exec.Cmd{
 		Path:        s.Executable,
 		Args:        []string{"queuekeeper: " + queue, "child", queue},
-		Env:         s.env,
+		Env:         append(slices.Clone(s.env), wire.Mark(s.id, c.n+1)),
 		Stdout:      os.Stdout,
 		Stderr:      os.Stderr,
 		ExtraFiles:  []*os.File{wire.ControlFD - 3: control, wire.StatusFD - 3: status},

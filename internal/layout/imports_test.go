@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"ratelimit":        {},
 	"internal/layout":  {},
 	"internal/localpg": {},
+	"internal/logs":    {},
 	"internal/procs":   {},
 	"internal/visible": {},
 
@@ -30,11 +31,11 @@ var mayImport = map[string][]string{
 	"internal/wire": {"config", "jobs"},
 
 	// Two processes. What they say to each other is in wire; neither knows how the other works.
-	"child":      {"config", "handler", "internal/procs", "internal/wire", "jobs", "migrations", "ratelimit"},
+	"child":      {"config", "handler", "internal/logs", "internal/procs", "internal/wire", "jobs", "migrations", "ratelimit"},
 	"supervisor": {"config", "internal/procs", "internal/wire", "jobs"},
 
 	// It puts all of them together.
-	"cli": {"child", "config", "handler", "internal/localpg", "internal/visible", "internal/wire", "jobs", "migrations", "supervisor"},
+	"cli": {"child", "config", "handler", "internal/localpg", "internal/logs", "internal/visible", "internal/wire", "jobs", "migrations", "supervisor"},
 
 	// For tests and tools.
 	"internal/eventually": {},

@@ -4,12 +4,13 @@
 package procs
 
 import (
+	"errors"
 	"fmt"
+	"golang.org/x/sys/unix"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // CloseOnExec keeps every descriptor above the standard three from the programs that are started later, but
@@ -32,6 +33,18 @@ func CloseOnExec() error {
 // ours to kill, and waiting longer changes neither.
 const killPatience = 5 * time.Second
 
+// Gone reports whether the process that had pid and the start time is known to be no more. That it cannot be looked
+// at, as under hidepid, proves nothing.
+func Gone(pid int, started int64) bool {
+	if pid <= 0 {
+		return false
+	}
+	if now, alive := StartTime(pid); alive {
+		return now != started
+	}
+	return dead(pid) || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
+
 // KillSession kills every process of the session sid and returns once a look at all processes finds none of
 // them alive. A leader that has died and is not reaped yet is left as it is, and is what keeps sid from being
 // reused: call KillSession before reaping it. A process that left the session (setsid) is not found. The error
@@ -41,8 +54,10 @@ func KillSession(sid int) error {
 	if own, _ := session(os.Getpid()); sid <= 1 || sid == own {
 		return fmt.Errorf("kill session %d: not a session of a child", sid)
 	}
-	return killAll(sid)
+	return killAll(sid, everyone)
 }
+
+func everyone(int) bool { return true }
 
 // KillRest kills every other process of our own session, like KillSession. It is for a child, which leads its
 // session: anywhere else the rest of the session is none of ours.
@@ -51,13 +66,19 @@ func KillRest() error {
 	if sid != os.Getpid() {
 		return fmt.Errorf("kill the rest of session %d: process %d does not lead it", sid, os.Getpid())
 	}
-	return killAll(sid)
+	return killAll(sid, everyone)
 }
 
-func killAll(sid int) error {
+// KillMarked kills the processes of the session sid that have mark, NAME=value, in their environment. It is for a
+// session whose leader is gone, and with it the proof that its number was not given to strangers since.
+func KillMarked(sid int, mark string) error {
+	return killAll(sid, func(pid int) bool { return hasEnv(pid, mark) })
+}
+
+func killAll(sid int, chosen func(pid int) bool) error {
 	pause := time.Millisecond
 	for end := time.Now().Add(killPatience); ; pause *= 2 {
-		alive, err := killMembers(sid)
+		alive, err := killMembers(sid, chosen)
 		if err != nil {
 			return fmt.Errorf("kill session %d: %w", sid, err)
 		}
@@ -72,13 +93,13 @@ func killAll(sid int) error {
 }
 
 // killMembers sends SIGKILL to the living members of the session but this process, and reports how many it found.
-func killMembers(sid int) (alive int, err error) {
+func killMembers(sid int, chosen func(pid int) bool) (alive int, err error) {
 	pids, err := all()
 	if err != nil {
 		return 0, err
 	}
 	for _, pid := range pids {
-		if s, live := session(pid); !live || s != sid || pid == os.Getpid() {
+		if s, live := session(pid); !live || s != sid || pid == os.Getpid() || !chosen(pid) {
 			continue
 		}
 		// The pid may have been given to another process since the look. A handle stays with one process, so

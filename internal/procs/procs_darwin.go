@@ -73,6 +73,15 @@ func BootClock() time.Duration {
 
 const zombie = 5 // SZOMB of sys/proc.h
 
+// dead reports whether pid is a process that has ended and is not reaped.
+func dead(pid int) bool {
+	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	return err == nil && int(info.Proc.P_pid) == pid && info.Proc.P_stat == zombie
+}
+
+// hasEnv is not known here: nothing is proved to be ours.
+func hasEnv(int, string) bool { return false }
+
 // session is the session of a process, and whether the process is alive.
 func session(pid int) (sid int, live bool) {
 	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)

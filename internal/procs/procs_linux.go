@@ -65,6 +65,18 @@ func BootClock() time.Duration {
 	return time.Duration(now.Nano())
 }
 
+// dead reports whether pid is a process that has ended and is not reaped.
+func dead(pid int) bool {
+	fields, live := stat(pid)
+	return !live && len(fields) > statState && (fields[statState] == "Z" || fields[statState] == "X")
+}
+
+// hasEnv reports whether entry was in the environment the process was started with.
+func hasEnv(pid int, entry string) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	return err == nil && bytes.Contains(append([]byte{0}, text...), []byte("\x00"+entry+"\x00"))
+}
+
 // session is the session of a process, and whether the process is alive.
 func session(pid int) (sid int, live bool) {
 	fields, live := stat(pid)

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"strconv"
 	"time"
 
 	"queuekeeper/config"
@@ -14,6 +15,14 @@ const (
 	ControlFD = 3 // the child reads Settings, then Controls; end of file means the supervisor is gone
 	StatusFD  = 4 // the child writes Statuses
 )
+
+// MarkVariable is in the environment of a child and of every command it starts, and tells whose they are.
+const MarkVariable = "QUEUEKEEPER_CHILD"
+
+// Mark is the entry of MarkVariable for the n-th child of a queue of a supervisor.
+func Mark(supervisor string, n int) string {
+	return MarkVariable + "=" + supervisor + "/" + strconv.Itoa(n)
+}
 
 // Settings is the first line a supervisor sends to a new child: everything the child needs, secrets included.
 type Settings struct {
