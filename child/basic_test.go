@@ -252,7 +252,7 @@ func TestLogHasOneLinePerJob(t *testing.T) {
 	r.until(`select state = 'dead' from jobs`)
 	eventually.OK(t, 5*time.Second, func() error {
 		for line := range strings.Lines(r.log.String()) {
-			if strings.Contains(line, `job ended: job="odd\nname" id=1 attempt=1 status=fail duration=`) &&
+			if strings.Contains(line, `job ended: job="odd\nname" id=1 attempt=1 status=dead duration=`) &&
 				strings.Contains(line, `error="two\nlines \\x1b[31m"`) {
 				return nil
 			}

@@ -69,8 +69,8 @@ func (l *link) connect(ctx context.Context, url, schema, channel, name string, l
 	return state.Schema, listens, err
 }
 
-// prepareSession overrides what a role or a database may have as its default. A lock is waited for a little
-// less than a whole operation, so that the connection outlives the wait.
+// prepareSession overrides what a role or a database may have as its default. A lock is waited for well
+// under the time of a whole operation, so that the connection outlives the wait.
 func prepareSession(ctx context.Context, conn *pgx.Conn, name string, lease time.Duration) error {
 	_, err := conn.Exec(ctx, `
 select set_config('application_name', $1, false),
@@ -79,7 +79,7 @@ select set_config('application_name', $1, false),
 	set_config('lock_timeout', $2, false),
 	set_config('statement_timeout', '0', false),
 	set_config('idle_in_transaction_session_timeout', $3, false)`,
-		name, strconv.FormatInt((lease/8).Milliseconds(), 10), strconv.FormatInt(lease.Milliseconds(), 10))
+		name, strconv.FormatInt((lease/10).Milliseconds(), 10), strconv.FormatInt(lease.Milliseconds(), 10))
 	if err != nil {
 		return fmt.Errorf("prepare session: %w", err)
 	}

@@ -120,9 +120,13 @@ func (c *loop) ended(r result) {
 // finish keeps how an attempt ended until Postgres has acknowledged it, and logs it once the next Step is on its way.
 func (c *loop) finish(r *run, end jobs.Ended) {
 	end.Ref, end.Started = r.Ref(), r.started
+	status := end.Kind
+	if end.Kind == jobs.KindFail && r.Counted >= r.Limit { // the record will find so too
+		end.Delay, status = 0, jobs.KindDead
+	}
 	c.finished = append(c.finished, end)
 	c.fresh = true
-	line := []any{"job", hclog.Quote(r.Name), "id", r.ID, "attempt", r.Attempt, "status", end.Kind,
+	line := []any{"job", hclog.Quote(r.Name), "id", r.ID, "attempt", r.Attempt, "status", status,
 		"duration", time.Since(r.started).Round(time.Microsecond)}
 	if end.Error != "" {
 		line = append(line, "error", hclog.Quote(end.Error))

@@ -48,9 +48,18 @@ func (p *program) check(ctx context.Context) error {
 
 // checkHandlers tells which workers could not do a single job, or not all.
 func (p *program) checkHandlers(file config.File) config.Faults {
-	var faults config.Faults
+	faults := p.withoutHandlers(file)
 	for _, w := range file.Workers {
 		faults = append(faults, w.CheckCommands()...)
+	}
+	return faults
+}
+
+// withoutHandlers tells which workers have nothing at all to do their jobs. Unlike a command that is not there, that
+// cannot be right later.
+func (p *program) withoutHandlers(file config.File) config.Faults {
+	var faults config.Faults
+	for _, w := range file.Workers {
 		if _, err := handler.New(w, p.handlers, hclog.NewNullLogger()); err != nil {
 			faults = append(faults, config.Fault{Path: w.Path, Line: w.Line, Key: "worker." + w.Queue, Text: err.Error()})
 		}

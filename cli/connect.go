@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -48,9 +49,19 @@ func (p *program) connectAnyway(ctx context.Context) (*database, error) {
 	return open(ctx, file)
 }
 
-// serves reports whether the file has a worker for queue. Without a file nobody knows.
-func (db *database) serves(queue string) bool {
-	return len(db.workers) == 0 || slices.ContainsFunc(db.workers, func(w config.Worker) bool { return w.Queue == queue })
+// unserved says why no worker of the file does a job, or "". Without a file nobody knows.
+func (db *database) unserved(queue, name string) string {
+	if len(db.workers) == 0 {
+		return ""
+	}
+	i := slices.IndexFunc(db.workers, func(w config.Worker) bool { return w.Queue == queue })
+	if i < 0 {
+		return fmt.Sprintf("queue %s has no worker in the file", queue)
+	}
+	if w := db.workers[i]; len(w.Jobs) > 0 && !slices.Contains(w.Jobs, name) {
+		return fmt.Sprintf("the worker of queue %s accepts %s only", queue, strings.Join(w.Jobs, ", "))
+	}
+	return ""
 }
 
 // open connects to the database of a file.
@@ -107,7 +118,22 @@ func dial(ctx context.Context, address string) (*pgx.Conn, error) {
 	}
 	conn, err := pgx.ConnectConfig(ctx, settings)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the database: %w", err) // pgx leaves the password out
+		return nil, connectError{err} // pgx leaves the password out
 	}
 	return conn, nil
 }
+
+// connectError says on one line what pgx says on one for each address it tried.
+type connectError struct{ error }
+
+func (e connectError) Error() string {
+	var tried []string
+	for line := range strings.Lines(e.error.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(tried, line) {
+			tried = append(tried, line)
+		}
+	}
+	return "connect to the database: " + strings.Join(tried, " ")
+}
+
+func (e connectError) Unwrap() error { return e.error }

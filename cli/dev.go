@@ -83,6 +83,9 @@ func (p *program) checkForDev() error {
 		}
 		return p.getenv(name)
 	})
+	if faults := p.withoutHandlers(file); err == nil && len(faults) > 0 {
+		return faults
+	}
 	if err == nil && file.DatabaseURL != standIn {
 		err = fmt.Errorf("%w: %s names a database, and dev runs on its own only: leave out database_url, or use `run`",
 			errConfig, file.Path)

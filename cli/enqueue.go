@@ -120,8 +120,8 @@ func (p *program) enqueue(ctx context.Context, job jobs.New) error {
 	if err != nil {
 		return err
 	}
-	if !db.serves(job.Queue) {
-		p.lines("warning: ", fmt.Sprintf("queue %s has no worker in %s", job.Queue, p.configPath()))
+	if why := db.unserved(job.Queue, job.Name); why != "" {
+		p.lines("warning: ", why)
 	}
 	if stored.Existing {
 		p.lines("", fmt.Sprintf("nothing stored: job %d of queue %s has this unique key and is pending or running", stored.ID, job.Queue))

@@ -174,12 +174,12 @@ command = ["true"]
 	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("take-over: got %v, want seconds, not the lease of 30s", took)
 	}
-	s.gone("sleep 30")
 	got := value[string](s, `select attempts || ' ' || last_error from jobs where id = $1`, id)
 	if !strings.HasPrefix(got, "1 process ") || !strings.HasSuffix(got, fmt.Sprintf("/%d is gone", github)) {
 		t.Errorf("attempts, last_error: got %q, want 1 process HOST/%d is gone", got, github)
 	}
 	s.allDone()
+	s.gone("sleep 30") // before the second attempt began, not just now: it sleeps for longer than the test lasts
 	second.stop()
 	s.cleanEnd("1 done")
 }

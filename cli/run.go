@@ -33,6 +33,9 @@ func runCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if faults := p.withoutHandlers(file); len(faults) > 0 {
+				return faults
+			}
 			return p.supervise(cmd.Context(), file)
 		},
 	}

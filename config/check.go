@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 )
 
 // checker goes through a tree, fills a File and collects the faults.
@@ -100,7 +101,11 @@ func (c *checker) single(k kind, raw any, line int, label string, secret bool) (
 	}
 	field, err := k.read(value)
 	if err != nil {
-		c.fault(line, label, "is %s%s, must be %s", show(raw, secret), because(err), k.must())
+		shown := show(raw, secret)
+		if text, _ := raw.(string); line == 0 && strings.HasPrefix(text, "${") { // the default of database_url
+			shown = "left out, and so taken from the environment variable " + strings.Trim(text, "${}")
+		}
+		c.fault(line, label, "is %s%s, must be %s", shown, because(err), k.must())
 	}
 	return field, err == nil
 }

@@ -35,7 +35,7 @@ func TestRawPasswordsAreRefusedAndNotShown(t *testing.T) {
 		"p@ss/w#rd%zz[?:", "p@ss", "pass/word", "pass?word", "pass#word", "pass%word", "pass%zzword", "pass word", "pass[word", "pass\"word", "påss", "pass\nword",
 	} {
 		got := report(t, "[[worker]]\nqueue = 'a'\n", "DATABASE_URL", "postgres://app:"+password+"@db.example:5432/app")
-		const want = `queues.toml: database_url: is "${DATABASE_URL}" (percent-encode the password: ` +
+		const want = `queues.toml: database_url: is left out, and so taken from the environment variable DATABASE_URL (percent-encode the password: ` +
 			`write % as %25, @ as %40, / as %2F, # as %23, ? as %3F, : as %3A), must be postgres://user:password@host:port/database, or key=value pairs as Postgres takes them`
 		if got != want {
 			t.Errorf("%q: got %s\nwant %s", password, got, want)

@@ -42,8 +42,19 @@ func names(keys []key) []string {
 	return names
 }
 
+// elsewhere is what other systems call our keys.
+var elsewhere = map[string]string{
+	"rate": "max_jobs_per_second", "rates": "max_jobs_per_second", "limit": "max_jobs_per_second",
+	"rate_limit": "max_jobs_per_second", "threads": "concurrency", "workers": "concurrency", "pool": "concurrency",
+	"retries": "max_attempts", "max_retries": "max_attempts", "attempts": "max_attempts", "name": "queue",
+	"grace": "shutdown_timeout", "polling_interval": "poll_interval", "cmd": "command", "url": "database_url",
+}
+
 // suggest is the nearest of known if one is near, else all of them.
 func suggest(name string, known []string) string {
+	if ours := elsewhere[name]; slices.Contains(known, ours) {
+		return fmt.Sprintf("did you mean %s?", ours)
+	}
 	if nearest := nearest(name, known); nearest != "" {
 		return fmt.Sprintf("did you mean %s?", nearest)
 	}

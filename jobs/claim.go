@@ -26,7 +26,7 @@ where j.ctid = any(array(
 	order by run_at, id
 	limit $4
 	for update skip locked))
-returning j.id, j.name, coalesce(j.args, '{}')::text, j.lane, j.attempts, j.requeues, j.throttled, j.attempts - j.excused,
+returning j.id, j.name, coalesce(j.args, '{}')::text, j.lane, j.attempts, j.requeues, j.throttled, j.attempts - j.excused, j.max_attempts,
 	j.attempts - j.excused > j.max_attempts, extract(epoch from j.run_at)::float8`
 
 // The two claims: of suspects only, in the words of their index, and of all others. The comparison is null for a job
@@ -60,7 +60,7 @@ type claimedRow struct {
 
 func (q *Queue) scanClaimed(row pgx.CollectableRow) (claimedRow, error) {
 	c := claimedRow{Claimed: Claimed{Job: Job{Queue: q.name}}}
-	return c, row.Scan(&c.ID, &c.Name, (*[]byte)(&c.Args), &c.Lane, &c.Attempt, &c.Requeues, &c.Throttled, &c.Counted, &c.Suspect, &c.runAt)
+	return c, row.Scan(&c.ID, &c.Name, (*[]byte)(&c.Args), &c.Lane, &c.Attempt, &c.Requeues, &c.Throttled, &c.Counted, &c.Limit, &c.Suspect, &c.runAt)
 }
 
 // sorted are the jobs, the longest due first.

@@ -74,6 +74,7 @@ type Claimed struct {
 	Job
 	Counted   int // attempts that count, this one included
 	Throttled int // attempts the API has refused
+	Limit     int // with so many that count it is dead, if it fails
 
 	// Suspect: it was in company when a process died, and has used up its attempts. It must be the only job of the
 	// queue that is claimed, so that its next death is nobody else's.

@@ -30,10 +30,11 @@ from (
 	from unnest($4::bigint[], $5::int[], $6::bigint[], $7::text[], $8::float8[], $9::float8[], $10::text[])
 		as o(id, attempt, epoch, kind, delay, age, error)
 	join {jobs} r on r.id = o.id
-	where exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3)
+	where r.attempts = o.attempt and r.state = 'running' and r.epoch is not distinct from o.epoch
+		and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3)
 	for no key update of r skip locked
 ) o
-where j.ctid = o.place and j.id = o.id and j.attempts = o.attempt and j.state = 'running' and j.epoch is not distinct from o.epoch
+where j.ctid = o.place -- and nothing more: another condition would be another way to find the rows, once for each
 returning j.id`
 
 // record adds the ends of jobs that run under our epoch to a batch.

@@ -15,9 +15,14 @@ import (
 const moveSQL = `
 update {jobs} j
 set epoch = $1
-from unnest($2::bigint[], $3::int[]) as h(id, attempt)
-where j.id = h.id and j.attempts = h.attempt and j.state = 'running' and j.epoch = any($4)
-	and j.id = any(array(select id from {jobs} where id = any($2) for no key update skip locked))
+from (
+	select r.ctid as place
+	from unnest($2::bigint[], $3::int[]) as h(id, attempt)
+	join {jobs} r on r.id = h.id
+	where r.attempts = h.attempt and r.state = 'running' and r.epoch = any($4)
+	for no key update of r skip locked
+) h
+where j.ctid = h.place
 returning j.id`
 
 // move brings what this process holds from its last epochs to the new one, and returns what it could.

@@ -23,7 +23,7 @@ type QueueStatus struct {
 	MaxJobsPerSecond float64       // what the last holder's file says; 0: no limit
 }
 
-// Counts of pending, running and dead rows and of the last hour: each has its index. Done rows are not counted, for
+// greatest and least leave nulls out, and keep infinity from arithmetic. Counts of pending, running and dead rows and of the last hour: each has its index. Done rows are not counted, for
 // there may be tens of millions.
 const statusSQL = `
 select coalesce(q.queue, c.queue), coalesce(c.due, 0), coalesce(c.later, 0), coalesce(c.running, 0), coalesce(c.dead, 0),
@@ -31,8 +31,8 @@ select coalesce(q.queue, c.queue), coalesce(c.due, 0), coalesce(c.later, 0), coa
 		where j.queue = coalesce(q.queue, c.queue) and j.state = 'done' and j.finished_at > now() - interval '1 hour'),
 	extract(epoch from now() - greatest(coalesce(c.oldest, now()), now() - interval '100 days'))::float8,
 	case when q.supervisor is not null and q.expires_at > now() then concat(q.host, '/', q.pid) else '' end,
-	coalesce(extract(epoch from least(q.expires_at, now() + interval '1 day') - now()), 0)::float8,
-	coalesce(extract(epoch from greatest(least(q.paused_until, now() + interval '100 days'), now()) - now()), 0)::float8,
+	extract(epoch from least(greatest(q.expires_at, now()), now() + interval '1 day') - now())::float8,
+	extract(epoch from least(greatest(q.paused_until, now()), now() + interval '100 days') - now())::float8,
 	coalesce((q.settings ->> 'max_jobs_per_second')::float8, 0)
 from {queues} q
 full join (

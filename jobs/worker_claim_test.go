@@ -47,8 +47,8 @@ func TestAClaimedJobIsWhole(t *testing.T) {
 	got := s.claim(s.acquire(bid("a", 1, 1)), 2)
 	whole := jobs.Job{ID: 1, Queue: "q", Name: "Do", Args: []byte(`{"n": 0.1000000000000000055}`), Lane: "urgent", Attempt: 5, Requeues: 1}
 	same(t, "claimed", got, []jobs.Claimed{
-		{Job: jobs.Job{ID: 2, Queue: "q", Name: "Do", Args: []byte(`{}`), Lane: "default", Attempt: 1}, Counted: 1},
-		{Job: whole, Counted: 2, Throttled: 2},
+		{Job: jobs.Job{ID: 2, Queue: "q", Name: "Do", Args: []byte(`{}`), Lane: "default", Attempt: 1}, Counted: 1, Limit: 20},
+		{Job: whole, Counted: 2, Throttled: 2, Limit: 20},
 	})
 }
 

@@ -45,6 +45,9 @@ func (s *supervisor) end(to state, why string) {
 		do = wire.Stop
 	}
 	s.Log.Info("children told to leave", "do", do, "signal", why, "within", s.left())
+	if why == "INT" {
+		s.Log.Info("what runs may finish; INT again ends it now")
+	}
 	for _, c := range s.children {
 		c.startAt = time.Time{}
 		if c.alive != nil {
