@@ -280,3 +280,19 @@ func TestDeletedJobsContextEnds(t *testing.T) {
 		t.Fatal("the context of the deleted job does not end")
 	}
 }
+
+// The second becomes due a little after the first, often while a Step is on its way: it does not wait for the poll
+// floor.
+func TestJobThatBecomesDueBesideAnotherStartsInTime(t *testing.T) {
+	r := newRig(t)
+	r.worker.PollInterval = time.Hour
+	r.set.Lease = time.Hour
+	r.handle("ok", ok)
+	r.start()
+	r.ready()
+	for n := range 50 {
+		r.exec(`insert into jobs (queue, name, run_at) values ('q', 'ok', now() + interval '15 ms'),
+			('q', 'ok', now() + interval '15 ms' + $1 * interval '150 us')`, n)
+		r.done(2 * (n + 1))
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -57,7 +56,7 @@ func (l *link) connect(ctx context.Context, url, schema, channel, name string, l
 	if l.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
 		return "", false, err
 	}
-	if err := prepareSession(ctx, l.conn, name, lease); err != nil {
+	if err := jobs.PrepareSession(ctx, l.conn, name, lease); err != nil {
 		return "", false, err
 	}
 	state, err := migrations.Check(ctx, l.conn, schema)
@@ -67,23 +66,6 @@ func (l *link) connect(ctx context.Context, url, schema, channel, name string, l
 	l.schema = state.Schema
 	listens, err := l.tryListen(ctx, channel)
 	return state.Schema, listens, err
-}
-
-// prepareSession overrides what a role or a database may have as its default. A lock is waited for well
-// under the time of a whole operation, so that the connection outlives the wait.
-func prepareSession(ctx context.Context, conn *pgx.Conn, name string, lease time.Duration) error {
-	_, err := conn.Exec(ctx, `
-select set_config('application_name', $1, false),
-	set_config('plan_cache_mode', 'force_generic_plan', false),
-	set_config('default_transaction_isolation', 'read committed', false),
-	set_config('lock_timeout', $2, false),
-	set_config('statement_timeout', '0', false),
-	set_config('idle_in_transaction_session_timeout', $3, false)`,
-		name, strconv.FormatInt((lease/10).Milliseconds(), 10), strconv.FormatInt(lease.Milliseconds(), 10))
-	if err != nil {
-		return fmt.Errorf("prepare session: %w", err)
-	}
-	return nil
 }
 
 // tryListen listens on the queue's channel and finds out, by a word to itself, whether notifications arrive.

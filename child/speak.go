@@ -19,7 +19,6 @@ type speaking struct {
 	suspectHold time.Time // not before
 	full        bool      // the last claim brought all it asked for: there is a backlog
 	news        bool      // it was for more than the poll floor
-	dueUnknown  bool      // it came back short, and what is due next was not asked
 	dueFrom     time.Time // when we last heard
 	askGone     bool      // some job of ours may have been cancelled
 	goneAt      time.Time // ask then even so
@@ -102,8 +101,8 @@ func (c *loop) nextStep() (s jobs.Step, needed bool) {
 	}
 	c.news = c.more || c.isDue(c.dueAt) || s.Suspect
 	// In a backlog what is due next is of no interest, but for a suspect, which must not wait for its end.
-	s.AskDue = c.dueUnknown || s.Claim > 0 && c.news && (!c.full || s.Suspect || c.now.Sub(c.dueFrom) > time.Second)
-	return s, needed || c.dueUnknown
+	s.AskDue = s.Claim > 0 && c.news && (!c.full || s.Suspect || c.now.Sub(c.dueFrom) > time.Second)
+	return s, needed
 }
 
 // sendable are the outcomes Postgres may be told now.
@@ -255,9 +254,11 @@ func (c *loop) claimed(s jobs.Step, r jobs.Reply) {
 			delete(c.skip, j.ID)
 		}
 		c.full = len(r.Claimed) == s.Claim
-		c.more = c.more || c.full || r.Paused > 0 || s.Suspect
+		// If it came short without asking what is due next, that is asked with another claim: asked by itself it would
+		// miss what has become due since.
+		short := !c.full && !s.AskDue && (c.news || len(r.Claimed) > 0)
+		c.more = c.more || c.full || short || r.Paused > 0 || s.Suspect
 		c.pollAt = c.now.Add(c.poll)
-		c.dueUnknown = !c.full && (c.news || len(r.Claimed) > 0)
 	}
 	if s.Suspect && len(r.Claimed) == 0 {
 		c.suspectHold = c.now.Add(c.poll) // somebody has it locked
@@ -269,7 +270,7 @@ func (c *loop) claimed(s jobs.Step, r jobs.Reply) {
 
 // heardDue notes when there will be more to claim.
 func (c *loop) heardDue(r jobs.Reply) {
-	c.dueUnknown, c.dueFrom = false, c.now
+	c.dueFrom = c.now
 	c.suspectAt, c.dueAt = time.Time{}, time.Time{}
 	if r.SuspectDue >= 0 {
 		c.suspectAt = c.now.Add(r.SuspectDue)

@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"queuekeeper/config"
+	"queuekeeper/internal/eventually"
 	"queuekeeper/internal/procs"
 	"queuekeeper/jobs"
 )
@@ -56,7 +57,12 @@ func (s *shell) run(t *testing.T, script string) error {
 		t.Fatalf("read the leader's pid: %v; the command's error is %v", readErr, err)
 	}
 	pgid, _ := strconv.Atoi(strings.TrimSpace(string(leader)))
-	eventually(t, fmt.Sprintf("the end of group %d of %q", pgid, script), func() bool { return len(group(pgid)) == 0 })
+	eventually.OK(t, 5*time.Second, func() error {
+		if left := group(pgid); len(left) > 0 {
+			return fmt.Errorf("group %d of %q: got %v, want none left", pgid, script, left)
+		}
+		return nil
+	})
 	return err
 }
 
@@ -87,26 +93,16 @@ func group(pgid int) (pids []string) {
 	return pids
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited 5s for %s: got none", what)
-		}
-	}
-}
-
 // expire makes the context of the scripts end with cause once the script has made the file "up".
 func (s *shell) expire(t *testing.T, cause error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	t.Cleanup(func() { cancel(nil) })
 	s.ctx = ctx
 	go func() {
-		for ctx.Err() == nil {
+		for ; ctx.Err() == nil; <-time.After(time.Millisecond) {
 			if _, err := os.Stat(filepath.Join(s.dir, "up")); err == nil {
 				cancel(cause)
 			}
-			time.Sleep(time.Millisecond)
 		}
 	}()
 }

@@ -20,8 +20,7 @@ set state = 'running', attempts = j.attempts + 1, epoch = $2, locked_at = now(),
 where j.ctid = any(array(
 	select ctid
 	from {jobs}
-	where queue = $1 and state = 'pending' and run_at <= now() and id <> all($5::bigint[])
-		and {suspect}
+	where queue = $1 and {which} and run_at <= now() and id <> all($5::bigint[])
 		and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3 and paused_until <= now())
 	order by run_at, id
 	limit $4
@@ -31,9 +30,15 @@ returning j.id, j.name, coalesce(j.args, '{}')::text, j.lane, j.attempts, j.requ
 
 // The two claims: of suspects only, in the words of their index, and of all others. The comparison is null for a job
 // that was never claimed.
+const (
+	suspects = "state not in ('running', 'done', 'dead') and attempts - excused >= max_attempts"
+	others   = "state = 'pending' and (attempts - excused >= max_attempts) is not true"
+)
+
 var (
-	claimSuspectSQL = strings.Replace(claimSQL, "{suspect}", "attempts - excused >= max_attempts", 1)
-	claimOthersSQL  = strings.Replace(claimSQL, "{suspect}", "(attempts - excused >= max_attempts) is not true", 1)
+	claimSuspectSQL = strings.Replace(claimSQL, "{which}", suspects, 1)
+	claimOthersSQL  = strings.Replace(claimSQL, "{which}", others, 1)
+	dueSQL          = strings.Replace(dueOfBothSQL, "{suspects}", suspects, 1)
 )
 
 func (q *Queue) claim(b *pgx.Batch, s Step, claimed *[]Claimed) {
@@ -76,7 +81,7 @@ func sorted(rows []claimedRow) []Claimed {
 }
 
 // Its snapshot has the retries this Step recorded. Suspects have an index of their own, nearly always empty.
-const dueSQL = `
+const dueOfBothSQL = `
 select (
 		select extract(epoch from least(run_at, now() + interval '1 day') - now())::float8
 		from {jobs}
@@ -85,7 +90,7 @@ select (
 		limit 1), (
 		select extract(epoch from greatest(least(run_at, now() + interval '1 day'), now()) - now())::float8
 		from {jobs}
-		where queue = $1 and state = 'pending' and attempts - excused >= max_attempts and id <> all($2::bigint[])
+		where queue = $1 and {suspects} and id <> all($2::bigint[])
 		order by run_at
 		limit 1)`
 

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"queuekeeper/internal/eventually"
+	"queuekeeper/jobs"
 )
 
 // wire is a connection to Postgres that can be told to break after so many messages in one direction. What passed
@@ -87,7 +88,7 @@ func (s *site) wired() (*pgx.Conn, *wire) {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	finish(s.T, err)
 	s.Cleanup(func() { conn.Close(ctx) })
-	exec(s.T, conn, `set plan_cache_mode = force_generic_plan`)
+	finish(s.T, jobs.PrepareSession(context.Background(), conn, "worker", 30*time.Second))
 	return conn, w
 }
 

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,19 +31,16 @@ from (
 	from unnest($4::bigint[], $5::int[], $6::bigint[], $7::text[], $8::float8[], $9::float8[], $10::text[])
 		as o(id, attempt, epoch, kind, delay, age, error)
 	join {jobs} r on r.id = o.id
-	where r.attempts = o.attempt and r.state = 'running' and r.epoch is not distinct from o.epoch
+	where r.attempts = o.attempt and r.epoch = o.epoch -- only a running job has one
 		and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3)
 	for no key update of r skip locked
 ) o
-where j.ctid = o.place -- and nothing more: another condition would be another way to find the rows, once for each
+where j.ctid = o.place -- and nothing more: another condition would be another way to look for the rows
 returning j.id`
 
 // record adds the ends of jobs that run under our epoch to a batch.
 func (q *Queue) record(b *pgx.Batch, ended []Ended, recorded *[]int64) {
-	epochs := make([]*int64, len(ended))
-	for i := range epochs {
-		epochs[i] = &q.epoch
-	}
+	epochs := slices.Repeat([]int64{q.epoch}, len(ended))
 	b.Queue(q.sql(recordSQL), q.recordArgs(ended, epochs)...).Query(func(rows pgx.Rows) (err error) {
 		if *recorded, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
 			return fmt.Errorf("record: %w", err)
@@ -52,7 +50,7 @@ func (q *Queue) record(b *pgx.Batch, ended []Ended, recorded *[]int64) {
 }
 
 // recordArgs are the arguments of recordSQL; epochs are what the rows say, not what the lease says.
-func (q *Queue) recordArgs(ended []Ended, epochs []*int64) []any {
+func (q *Queue) recordArgs(ended []Ended, epochs []int64) []any {
 	n := len(ended)
 	ids, attempts := make([]int64, n), make([]int, n)
 	kinds, delays, ages, errors := make([]string, n), make([]float64, n), make([]*float64, n), make([]string, n)

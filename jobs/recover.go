@@ -19,7 +19,7 @@ from (
 	select r.ctid as place
 	from unnest($2::bigint[], $3::int[]) as h(id, attempt)
 	join {jobs} r on r.id = h.id
-	where r.attempts = h.attempt and r.state = 'running' and r.epoch = any($4)
+	where r.attempts = h.attempt and r.epoch = any($4)
 	for no key update of r skip locked
 ) h
 where j.ctid = h.place
@@ -66,13 +66,13 @@ func tolerate(ctx context.Context, tx pgx.Tx, n int, do func(tx pgx.Tx, from, to
 type stray struct {
 	Ref
 	counted int
-	epoch   *int64
+	epoch   int64
 }
 
 const straysSQL = `
 select id, attempts, attempts - excused, epoch
 from {jobs}
-where queue = $1 and state = 'running' and not (epoch is not distinct from $2 and id = any($3::bigint[]))
+where queue = $1 and state = 'running' and not (epoch = $2 and id = any($3::bigint[]))
 for no key update skip locked`
 
 // recover ends every running row of the queue but those kept, the way judge says, and returns what it ended.
@@ -87,7 +87,7 @@ func (q *Queue) recover(ctx context.Context, tx pgx.Tx, kept []int64, judge func
 	if err != nil || len(strays) == 0 {
 		return nil, err
 	}
-	ended, epochs := make([]Ended, len(strays)), make([]*int64, len(strays))
+	ended, epochs := make([]Ended, len(strays)), make([]int64, len(strays))
 	for i, j := range strays {
 		ended[i], epochs[i] = judge(j, len(strays) > 1), j.epoch
 	}
@@ -109,7 +109,7 @@ func (q *Queue) recover(ctx context.Context, tx pgx.Tx, kept []int64, judge func
 
 // judge says how the attempt of a stray ended, from who held the queue and what became of it.
 func (l lease) judge(j stray, company bool, mine []int64, b Bid) Ended {
-	if j.epoch != nil && slices.Contains(mine, *j.epoch) {
+	if slices.Contains(mine, j.epoch) {
 		// Claimed by a Step of ours whose reply was lost: nobody started it.
 		return Ended{Ref: j.Ref, Kind: KindExcused}
 	}
@@ -121,7 +121,7 @@ func (l lease) judge(j stray, company bool, mine []int64, b Bid) Ended {
 }
 
 func (l lease) cause(j stray, b Bid) (cause string, ours bool) {
-	if l.free || j.epoch == nil || *j.epoch != l.seen.Epoch {
+	if l.free || j.epoch != l.seen.Epoch {
 		return leftRunning, false
 	}
 	if l.holder.Supervisor == b.Holder.Supervisor {

@@ -19,7 +19,7 @@ func BenchmarkStep(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := conn.Exec(b.Context(), `set plan_cache_mode = force_generic_plan`); err != nil {
+			if err := jobs.PrepareSession(b.Context(), conn, "bench", time.Hour); err != nil {
 				b.Fatal(err)
 			}
 			q, err := jobs.Schema("public").Acquire(b.Context(), conn, "q", jobs.Bid{

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,7 +23,9 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	run(`set plan_cache_mode = force_generic_plan`)
+	if err := PrepareSession(context.Background(), conn, "plan test", time.Minute); err != nil {
+		t.Fatal(err)
+	}
 	run(`insert into queues (queue, epoch, supervisor, n, c) values ('q', 1, 'a', 1, 1)`)
 	run(`alter table jobs set (autovacuum_enabled = off)`)
 	run(`alter table jobs disable trigger user`)
@@ -35,29 +38,38 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 
 	ids, attempts, epochs := "'{1,2,3,4,5,6,7,8,9,10}'", "'{0,0,0,0,0,0,0,0,0,0}'", "'{1,1,1,1,1,1,1,1,1,1}'"
 	ended := ids + "," + attempts + "," + epochs + ", '{done" + strings.Repeat(",done", 9) + "}'," + attempts + "," + attempts + "," + attempts
-	for _, statistics := range []string{"never made", "of the empty table", "fresh"} {
-		switch statistics {
-		case "never made":
+	statements := []struct{ name, sql, args string }{
+		{"claim of a suspect", claimSuspectSQL, `'q', 1, 'a/1/1', 10, '{5}', '{}', 20, 'web-1/1'`},
+		{"claim", claimOthersSQL, `'q', 1, 'a/1/1', 10, '{5}', '{}', 20, 'web-1/1'`},
+		{"record", recordSQL, `'q', 1, 'a/1/1', ` + ended},
+		{"gone", goneSQL, ids + `, ` + attempts + `, 1`},
+		{"move", moveSQL, `1, ` + ids + `, ` + attempts + `, '{1}'`},
+		{"strays", straysSQL, `'q', 2, '{}'`},
+		{"due", dueSQL, `'q', '{5}'`},
+		{"head", headSQL, `'q', '{5}', false`},
+	}
+	for _, planned := range []string{"on the empty table", "without statistics", "with those of the empty table", "with fresh statistics"} {
+		switch planned {
+		case "on the empty table": // as in a new project: the plans are kept while the table grows
+			for _, c := range statements {
+				prepare(t, conn, c.name, c.sql)
+				explain(t, conn, c.name, c.args)
+			}
 			fill()
-		case "of the empty table":
+		case "without statistics":
+		case "with those of the empty table":
 			run(`truncate jobs restart identity`)
 			run(`analyze jobs`)
 			fill()
-		case "fresh":
+		case "with fresh statistics":
 			run(`analyze jobs`)
 		}
-		for _, c := range []struct{ name, sql, args string }{
-			{"claim of a suspect", claimSuspectSQL, `'q', 1, 'a/1/1', 10, '{5}', '{}', 20, 'web-1/1'`},
-			{"claim", claimOthersSQL, `'q', 1, 'a/1/1', 10, '{5}', '{}', 20, 'web-1/1'`},
-			{"record", recordSQL, `'q', 1, 'a/1/1', ` + ended},
-			{"gone", goneSQL, ids + `, ` + attempts + `, 1`},
-			{"move", moveSQL, `1, ` + ids + `, ` + attempts + `, '{1}'`},
-			{"strays", straysSQL, `'q', 2, '{}'`},
-			{"due", dueSQL, `'q', '{5}'`},
-			{"head", headSQL, `'q', '{5}', false`},
-		} {
-			t.Run(c.name+" with statistics "+statistics, func(t *testing.T) {
-				plan := explain(t, conn, c.sql, c.args)
+		for _, c := range statements {
+			t.Run(c.name+" planned "+planned, func(t *testing.T) {
+				if planned != "on the empty table" {
+					prepare(t, conn, c.name, c.sql)
+				}
+				plan := explain(t, conn, c.name, c.args)
 				if pages := pagesOf(plan); pages == 0 || pages >= 500 || strings.Contains(plan, "Seq Scan on jobs") {
 					t.Errorf("%d pages, want 1 to 499 and no sequential scan of jobs:\n%s", pages, plan)
 				}
@@ -69,8 +81,18 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 	}
 }
 
-// explain executes a statement under a plan made without its arguments, takes it back, and returns the plan.
-func explain(t *testing.T, conn *pgx.Conn, sql, args string) string {
+// prepare prepares a statement anew, under its name.
+func prepare(t *testing.T, conn *pgx.Conn, name, sql string) {
+	t.Helper()
+	quoted := pgx.Identifier{name}.Sanitize()
+	_, _ = conn.Exec(context.Background(), "deallocate "+quoted, pgx.QueryExecModeSimpleProtocol) // if it is there
+	if _, err := conn.Exec(context.Background(), "prepare "+quoted+" as "+Schema("").sql(sql), pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// explain executes a prepared statement, takes it back, and returns its plan, which was made without arguments.
+func explain(t *testing.T, conn *pgx.Conn, name, args string) string {
 	t.Helper()
 	ctx := context.Background()
 	tx, err := conn.Begin(ctx)
@@ -78,10 +100,8 @@ func explain(t *testing.T, conn *pgx.Conn, sql, args string) string {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(ctx)
-	if _, err := tx.Exec(ctx, "deallocate all; prepare p as "+Schema("").sql(sql), pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := tx.Query(ctx, "explain (analyze, buffers, timing off, costs off) execute p ("+args+")", pgx.QueryExecModeSimpleProtocol)
+	sql := "explain (analyze, buffers, timing off, costs off) execute " + pgx.Identifier{name}.Sanitize() + "(" + args + ")"
+	rows, err := tx.Query(ctx, sql, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		t.Fatal(err)
 	}

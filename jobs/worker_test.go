@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -63,7 +64,7 @@ func (s *site) insert(count int) {
 func (s *site) worker() *pgx.Conn {
 	s.Helper()
 	conn := testdb.Connect(s.T, s.url)
-	exec(s.T, conn, `set plan_cache_mode = force_generic_plan`)
+	finish(s.T, jobs.PrepareSession(context.Background(), conn, "worker", 30*time.Second))
 	return conn
 }
 
