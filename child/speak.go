@@ -19,7 +19,7 @@ type speaking struct {
 	suspectHold time.Time // not before
 	full        bool      // the last claim brought all it asked for: there is a backlog
 	news        bool      // it was for more than the poll floor
-	dueFrom     time.Time // when we last heard
+	dueFrom     time.Time // when we last heard what is due next
 	askGone     bool      // some job of ours may have been cancelled
 	goneAt      time.Time // ask then even so
 
@@ -158,7 +158,9 @@ func (c *loop) lead() time.Duration {
 }
 
 func (c *loop) step(s jobs.Step) op {
-	c.fresh = false
+	if !c.bare { // the renewal alone carries no outcomes
+		c.fresh = false
+	}
 	// What is heard from now on may be news to the statements.
 	if s.Claim > 0 {
 		c.more = false

@@ -24,7 +24,7 @@ const (
 	maxMaxAttempts = 1_000_000
 )
 
-// The rules below are the table's CHECKs, said before a round trip and in the words of the caller.
+// The rules below are those of the table's domains, said before a round trip and in the words of the caller.
 
 var queueName = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,57}$`)
 
