@@ -36,7 +36,11 @@ type Worker struct {
 	Timeout          time.Duration  `json:"timeout"`
 	KillAfter        time.Duration  `json:"kill_after"`
 	MaxAttempts      int            `json:"max_attempts"`
-	Job              map[string]Job `json:"job"` // what [worker.job.NAME] sets
+	MemoryLimit      int64          `json:"memory_limit"` // bytes; 0: no limit
+	Env              []string       `json:"env"`          // the names it has to itself and to those that list them too
+	User             string         `json:"user"`         // name or number; "": as the supervisor
+	Nice             int            `json:"nice"`         // 0 to 19
+	Job              map[string]Job `json:"job"`          // what [worker.job.NAME] sets
 }
 
 // Job is what [worker.job.NAME] sets for one job name. A zero field means: as the worker.
@@ -49,7 +53,7 @@ type Job struct {
 
 // Load reads the queues.toml at path and takes the variables it names from getenv (os.LookupEnv). The error
 // is a Faults that holds every fault of the file; with one the File is empty. Only the file is read: whether
-// commands exist is for CheckCommands to tell, whether the database answers for whoever connects.
+// commands exist is for CheckCommands to tell, whether there is such a user or database for whoever needs it.
 func Load(path string, getenv func(string) (string, bool)) (File, error) {
 	text, err := readFile(path)
 	if err != nil {

@@ -34,7 +34,7 @@ func TestEveryFaultOfAFileIsInOneReport(t *testing.T) {
 		t.Fatalf("got files %v, error %v; want some", files, err)
 	}
 	for _, path := range files {
-		_, err := Load(path, env("MAIL", "mail"))
+		_, err := Load(path, env("MAIL", "mail", "SECRET", "hunter2"))
 		if err == nil {
 			t.Errorf("%s: got no fault, want some", path)
 			continue

@@ -72,7 +72,8 @@ func checkSound(t *testing.T, file File) {
 		within("kill_after", w.KillAfter, 100*time.Millisecond, 31*day)
 		rate := w.MaxJobsPerSecond == 0 || w.MaxJobsPerSecond >= 0.001 && w.MaxJobsPerSecond <= 10000
 		counts := w.Burst >= 1 && w.Burst <= 1000 && w.Concurrency >= 1 && w.Concurrency <= 1000 && w.MaxAttempts >= 1 && w.MaxAttempts <= 1000000
-		if !rate || !counts || !(w.Headroom >= 0 && w.Headroom <= 0.5) || !queueForm.MatchString(w.Queue) || queues[w.Queue] || w.Line < 1 {
+		machine := (w.MemoryLimit == 0 || w.MemoryLimit >= 16<<20 && w.MemoryLimit <= 1<<40) && w.Nice >= 0 && w.Nice <= 19
+		if !rate || !counts || !machine || !(w.Headroom >= 0 && w.Headroom <= 0.5) || !queueForm.MatchString(w.Queue) || queues[w.Queue] || w.Line < 1 {
 			t.Errorf("got the worker %+v, want one within bounds", w)
 		}
 		queues[w.Queue] = true

@@ -25,8 +25,14 @@ var (
 	noNUL      = regexp.MustCompile(`^[^\x00]*$`)
 	queueForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,57}$`)
 
+	userForm = regexp.MustCompile(`^[^\x00-\x20\x7f:/]*$`)
+
 	jobName = words{what: "a job name of 1 to 255 bytes without control characters", form: noControls, min: 1, max: 255}
 	program = words{what: "a text that is not empty", form: noNUL, min: 1, max: maxSize}
+	envName = words{
+		what: "the name of an environment variable: letters, digits and _, not a digit first, and no ${…} around it",
+		form: regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`), min: 1, max: 255,
+	}
 )
 
 var topKeys = []key{
@@ -117,6 +123,28 @@ var workerKeys = []key{
 		meaning: "how many attempts a job has before it is dead; max_attempts of the job's row wins",
 		worker:  func(w *Worker) any { return &w.MaxAttempts },
 		job:     func(j *Job) any { return &j.MaxAttempts },
+	},
+	{
+		name: "memory_limit", kind: size{16 * megabyte, 1024 * gigabyte}, without: "no limit",
+		meaning: "how much memory the process of a command may allocate, each for itself, or Go handlers all together, " +
+			"over what their process starts with. Beyond it allocations fail, which ends most programs. Linux only",
+		worker: func(w *Worker) any { return &w.MemoryLimit },
+	},
+	{
+		name: "env", own: true, kind: list{"a list of names of environment variables that is not empty", envName}, without: "none",
+		meaning: "environment variables that only workers that list them see; what no worker lists, all see. Each must be set",
+		worker:  func(w *Worker) any { return &w.Env },
+	},
+	{
+		name: "user", own: true, kind: words{what: "the name or number of a user of the system", form: userForm, min: 1, max: 255},
+		without: "the user of the supervisor",
+		meaning: "whom its process and its commands run as, with the groups and HOME of that user. Only root can start them so",
+		worker:  func(w *Worker) any { return &w.User },
+	},
+	{
+		name: "nice", kind: whole{0, 19}, def: int64(0),
+		meaning: "how much it stands back from others for the CPU: its nice value, if the supervisor has not a higher one",
+		worker:  func(w *Worker) any { return &w.Nice },
 	},
 }
 

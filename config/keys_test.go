@@ -22,7 +22,8 @@ func keyTable() string {
 		}
 	}
 	section("At the top of the file", topKeys)
-	section("In a [[worker]]; all but queue also in [defaults]", workerKeys)
+	own := names(only(func(k key) bool { return k.own }))
+	section("In a [[worker]]; all but "+strings.Join(own, ", ")+" also in [defaults]", workerKeys)
 	fmt.Fprintf(&b, "\n`[worker.job.NAME]` (and `[defaults.job.NAME]`) set %s for the jobs of one name.\n"+
 		"A key left out there is as in the worker.\n", strings.Join(names(jobKeys()), ", "))
 	return b.String()
@@ -59,7 +60,7 @@ func TestSampleIsSoundAndShowsEveryKeyAtItsDefault(t *testing.T) {
 		}
 	}
 	uncommented := regexp.MustCompile(`(?m)^# (\[|[a-z_]+ = )`).ReplaceAllString(Sample(), "$1")
-	mustLoad(t, uncommented)
+	mustLoad(t, uncommented, "HELLO_TOKEN", "x")
 }
 
 func TestDefaultsAreWithinTheirBounds(t *testing.T) {
@@ -77,14 +78,15 @@ func TestBoundsAreIncluded(t *testing.T) {
 	for _, values := range []string{
 		`timeout = "31d"`, `timeout = "100ms"`, `timeout = "743h59m60s"`, `headroom = "0%"`, `headroom = "50%"`, `max_attempts = 1_000_000`,
 		`burst = 1000`, `concurrency = 1000`, `max_jobs_per_second = 0.001`, `max_jobs_per_second = 10000`, `max_jobs_per_second = 2.5`,
-		`jobs = ["` + strings.Repeat("x", 255) + `"]`,
+		`jobs = ["` + strings.Repeat("x", 255) + `"]`, `memory_limit = "16MB"`, `memory_limit = "16384KB"`, `memory_limit = "1024GB"`, `nice = 0`, `nice = 19`,
 	} {
 		mustLoad(t, "[[worker]]\nqueue = 'a'\n"+values)
 	}
 	for _, values := range []string{
 		`timeout = "31d1ms"`, `timeout = "99ms"`, `timeout = "1e3s"`, `timeout = "99999999999999999999d"`, `timeout = "106751d"`, `timeout = "1us"`,
 		`headroom = "50.1%"`, `headroom = "-1%"`, `max_jobs_per_second = 0.0009`, `max_jobs_per_second = 10000.1`,
-		`jobs = ["` + strings.Repeat("x", 256) + `"]`,
+		`jobs = ["` + strings.Repeat("x", 256) + `"]`, `memory_limit = "16383KB"`, `memory_limit = "1025GB"`, `memory_limit = "99999999999999999999GB"`,
+		`memory_limit = 268435456`, `memory_limit = "256"`, `memory_limit = "256mb"`, `memory_limit = "1.5GB"`, `nice = -1`, `nice = 20`,
 	} {
 		if got := report(t, "[[worker]]\nqueue = 'a'\n"+values); !strings.HasPrefix(got, "queues.toml:3: worker.a.") {
 			t.Errorf("%s: got %q, want one fault at line 3", values, got)

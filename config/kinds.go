@@ -107,6 +107,44 @@ func showDuration(d time.Duration) string {
 	return text
 }
 
+// size is a text like "256MB": a number of bytes. Its units are powers of 1024.
+type size struct{ min, max int64 }
+
+const (
+	kilobyte = int64(1) << 10
+	megabyte = kilobyte << 10
+	gigabyte = megabyte << 10
+)
+
+var (
+	sizeForm  = regexp.MustCompile(`^([0-9]+)(KB|MB|GB)$`)
+	sizeUnits = map[string]int64{"KB": kilobyte, "MB": megabyte, "GB": gigabyte}
+)
+
+func (s size) must() string {
+	return fmt.Sprintf(`a size in quotes from "%dMB" to "%dGB", like "256MB"`, s.min/megabyte, s.max/gigabyte)
+}
+
+func (s size) read(value any) (any, error) {
+	if _, ok := value.(int64); ok {
+		return nil, errors.New("a number without a unit")
+	}
+	text, ok := value.(string)
+	parts := sizeForm.FindStringSubmatch(text)
+	if !ok || parts == nil {
+		return nil, errWrong
+	}
+	unit := sizeUnits[parts[2]]
+	n, err := strconv.ParseInt(parts[1], 10, 64)
+	switch {
+	case err != nil, n > s.max/unit:
+		return nil, errors.New("too much")
+	case n*unit < s.min:
+		return nil, errors.New("too little")
+	}
+	return n * unit, nil
+}
+
 // whole is an integer.
 type whole struct{ min, max int64 }
 

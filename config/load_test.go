@@ -115,6 +115,28 @@ command = ["y", "z"]
 	}
 }
 
+func TestMemoryIsInBytesAndEnvAndUserAreOfOneWorker(t *testing.T) {
+	file := mustLoad(t, `
+[defaults]
+memory_limit = "256MB"
+nice = 5
+[[worker]]
+queue = "a"
+env = ["A_TOKEN", "DATABASE_URL"]
+user = "${WHO}"
+[[worker]]
+queue = "b"
+memory_limit = "2GB"
+nice = 0
+`, "A_TOKEN", "", "WHO", "1000")
+	a, b := file.Workers[0], file.Workers[1]
+	got := []any{a.MemoryLimit, a.Nice, a.Env, a.User, b.MemoryLimit, b.Nice, b.Env, b.User}
+	want := []any{int64(256 << 20), 5, []string{"A_TOKEN", "DATABASE_URL"}, "1000", int64(2 << 30), 0, []string(nil), ""}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestTextForms(t *testing.T) {
 	plain := "# α\nlease = \"1m\"\n[[worker]]\nqueue = \"a\"\njobs = [\n\"x\",\n\"y\"]\n"
 	crlf := strings.ReplaceAll(plain, "\n", "\r\n")

@@ -48,6 +48,7 @@ var elsewhere = map[string]string{
 	"rate_limit": "max_jobs_per_second", "threads": "concurrency", "workers": "concurrency", "pool": "concurrency",
 	"retries": "max_attempts", "max_retries": "max_attempts", "attempts": "max_attempts", "name": "queue",
 	"grace": "shutdown_timeout", "polling_interval": "poll_interval", "cmd": "command", "url": "database_url",
+	"memory": "memory_limit", "max_memory": "memory_limit", "environment": "env", "secrets": "env", "uid": "user", "priority": "nice",
 }
 
 // suggest is the nearest of known if one is near, else all of them.

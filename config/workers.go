@@ -89,6 +89,7 @@ func (c *checker) worker(t table, w *Worker) {
 	if t.tree["command"] != nil {
 		w.CommandLine = t.lines.key("command").line
 	}
+	c.env(t, w)
 	jobs, ok := c.child(t, jobTable)
 	if !ok {
 		return
