@@ -29,11 +29,12 @@ const held = time.Second
 
 // command starts a process for each job: args as JSON on standard input, the rest in the environment.
 type command struct {
-	argv      []string
-	dir       string
-	killAfter time.Duration
-	env       []string
-	log       hclog.Logger
+	argv        []string
+	dir         string
+	killAfter   time.Duration
+	memoryLimit int64 // bytes; 0: none
+	env         []string
+	log         hclog.Logger
 }
 
 // run does one job. The job ends when the process that was started ends; what is left of its process group is
@@ -55,12 +56,14 @@ func (c command) run(ctx context.Context, job jobs.Job) error {
 	cmd.Stderr = out.stream("stderr")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = held
-	if err := cmd.Start(); err != nil {
+	refusal, err := c.start(cmd)
+	if err != nil {
 		return fmt.Errorf("start command: %w", err)
 	}
 	ended := c.await(ctx, cmd.Process.Pid)
-	err := cmd.Wait()
+	err = cmd.Wait()
 	out.flush()
+	refused := refusal()
 	if cmd.ProcessState == nil {
 		return fmt.Errorf("wait for command: %w", err)
 	}
@@ -69,7 +72,19 @@ func (c command) run(ctx context.Context, job jobs.Job) error {
 	if ended {
 		return fmt.Errorf("%w: command ended with %v", context.Cause(ctx), exitError(status, out.tail.text()))
 	}
+	if refused != nil {
+		return fmt.Errorf("start command: %w", refused)
+	}
 	return answer(status, out.tail.text())
+}
+
+// start starts the process. What it returns tells, once that has ended, why it was not the command's after all.
+func (c command) start(cmd *exec.Cmd) (refusal func() error, err error) {
+	found := cmd.Err == nil && cmd.Path != "" // if not, Start says why
+	if c.memoryLimit == 0 || !found {
+		return func() error { return nil }, cmd.Start()
+	}
+	return startLimited(cmd, c.memoryLimit)
 }
 
 // await returns when the leader of the process group pgid has ended and the rest of the group was killed, and

@@ -27,11 +27,12 @@ import (
 
 // shell runs scripts as the command of a worker and sees to it that each leaves nothing behind.
 type shell struct {
-	dir       string
-	killAfter time.Duration
-	log       io.Writer
-	args      json.RawMessage
-	ctx       context.Context
+	dir         string
+	killAfter   time.Duration
+	memoryLimit int64
+	log         io.Writer
+	args        json.RawMessage
+	ctx         context.Context
 }
 
 func newShell(t *testing.T) *shell {
@@ -68,7 +69,7 @@ func (s *shell) run(t *testing.T, script string) error {
 
 func (s *shell) exec(t *testing.T, argv ...string) error {
 	t.Helper()
-	worker := config.Worker{Queue: "github", Command: argv, Dir: s.dir, KillAfter: s.killAfter}
+	worker := config.Worker{Queue: "github", Command: argv, Dir: s.dir, KillAfter: s.killAfter, MemoryLimit: s.memoryLimit}
 	set, err := New(worker, nil, hclog.New(&hclog.LoggerOptions{Output: s.log, DisableTime: true}))
 	if err != nil {
 		t.Fatalf("New: got %v, want nil", err)

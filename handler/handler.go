@@ -71,7 +71,8 @@ func (s *Set) known() []string {
 }
 
 func (s *Set) command(argv []string) jobs.Handler {
-	return command{argv: argv, dir: s.worker.Dir, killAfter: s.worker.KillAfter, env: s.env, log: s.log}.run
+	w := s.worker
+	return command{argv: argv, dir: w.Dir, killAfter: w.KillAfter, memoryLimit: w.MemoryLimit, env: s.env, log: s.log}.run
 }
 
 // Go reports whether some job of the queue may be done by a function of this program: one that ignores the end
