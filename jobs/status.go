@@ -21,6 +21,12 @@ type QueueStatus struct {
 	LeaseEnds        time.Duration // unless the holder renews it
 	PausedFor        time.Duration // nothing starts until then
 	MaxJobsPerSecond float64       // what the last holder's file says; 0: no limit
+
+	// What the holder's supervisor said of its child or, of a queue without a holder, the last that said anything.
+	Child        Child         // zero: nobody has said anything
+	ChildHost    string        // where the child is, or was
+	FailedReload string        // why that supervisor's last reload changed nothing; "": it did not fail
+	SeenAgo      time.Duration // since it was said. A supervisor that lives says it every minute
 }
 
 // greatest and least leave nulls out, and keep infinity from arithmetic. Counts of pending, running and dead rows and of the last hour: each has its index. Done rows are not counted, for
@@ -33,8 +39,13 @@ select coalesce(q.queue, c.queue), coalesce(c.due, 0), coalesce(c.later, 0), coa
 	case when q.supervisor is not null and q.expires_at > now() then concat(q.host, '/', q.pid) else '' end,
 	extract(epoch from least(greatest(q.expires_at, now()), now() + interval '1 day') - now())::float8,
 	extract(epoch from least(greatest(q.paused_until, now()), now() + interval '100 days') - now())::float8,
-	coalesce((q.settings ->> 'max_jobs_per_second')::float8, 0)
+	coalesce((q.settings ->> 'max_jobs_per_second')::float8, 0),
+	coalesce(k.child_state, ''), coalesce(k.child_detail, ''), coalesce(k.child_pid, 0), coalesce(k.restarts, 0),
+	coalesce(k.last_exit, ''), extract(epoch from now() - coalesce(k.last_exit_at, now()))::float8,
+	coalesce(k.child_host, ''), coalesce(k.failed_reload, ''), extract(epoch from now() - coalesce(k.seen_at, now()))::float8
 from {queues} q
+-- Of a queue that has got another holder since, the one before knows nothing.
+left join {queues} k on k.queue = q.queue and (k.child_supervisor = k.supervisor or k.supervisor is null or k.expires_at <= now())
 full join (
 	select queue,
 		count(*) filter (where state = 'pending' and run_at <= now()) as due,
@@ -55,10 +66,14 @@ func (s Schema) Status(ctx context.Context, db DB) ([]QueueStatus, error) {
 		return nil, fmt.Errorf("read status: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q QueueStatus, err error) {
-		var oldest, lease, paused float64
+		var oldest, lease, paused, exit, seen float64
+		c := &q.Child
 		err = row.Scan(&q.Queue, &q.Due, &q.Later, &q.Running, &q.Dead, &q.DoneLastHour, &oldest, &q.Holder, &lease, &paused,
-			&q.MaxJobsPerSecond)
-		q.OldestDue, q.PausedFor = duration(oldest), duration(paused)
+			&q.MaxJobsPerSecond, &c.State, &c.Detail, &c.PID, &c.Restarts, &c.LastExit, &exit, &q.ChildHost, &q.FailedReload, &seen)
+		q.OldestDue, q.PausedFor, c.ExitAgo, q.SeenAgo = duration(oldest), duration(paused), duration(exit), duration(seen)
+		if c.State != "" {
+			c.Queue = q.Queue
+		}
 		if q.Holder != "" {
 			q.LeaseEnds = duration(lease)
 		}

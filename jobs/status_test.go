@@ -40,3 +40,34 @@ func TestStatusOfEveryKindOfQueue(t *testing.T) {
 	}
 	same(t, "status", got, want)
 }
+
+// A child is shown as its holder's supervisor describes it, and where nobody holds the queue as the last one did.
+func TestStatusTellsWhatTheSupervisorSaidOfTheChild(t *testing.T) {
+	s := newSite(t)
+	const said = `'web', 'restarting', 'why', 7, 3, 'exit status 3', now() - interval '50 s', 'queues.toml:3', now() - interval '10 s'`
+	s.exec(`insert into queues (queue, supervisor, n, c, host, pid, expires_at, child_supervisor, child_host, child_state,
+		child_detail, child_pid, restarts, last_exit, last_exit_at, failed_reload, seen_at) values
+		('held', 's', 1, 1, 'web', 7, now() + interval '20 s', 's', ` + said + `),
+		('other', 't', 1, 1, 'www', 8, now() + interval '20 s', 's', ` + said + `),
+		('past', 't', 1, 1, 'www', 8, now() - interval '1 s', 's', ` + said + `),
+		('free', null, null, null, null, null, '-infinity', 's', ` + said + `),
+		('old', 's', 1, 1, 'web', 9, now() + interval '20 s', null, null, null, null, null, null, null, null, null, null)`)
+	all, err := jobs.Schema("").Status(t.Context(), s.look)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := jobs.Child{State: "restarting", Detail: "why", PID: 7, Restarts: 3, LastExit: "exit status 3", ExitAgo: 50 * time.Second}
+	for _, q := range all {
+		q.Child.ExitAgo, q.SeenAgo = q.Child.ExitAgo.Round(10*time.Second), q.SeenAgo.Round(10*time.Second)
+		got := []any{q.Child, q.ChildHost, q.FailedReload, q.SeenAgo}
+		want.Queue = q.Queue
+		if q.Queue == "other" || q.Queue == "old" {
+			same(t, q.Queue, got, []any{jobs.Child{}, "", "", time.Duration(0)})
+		} else {
+			same(t, q.Queue, got, []any{want, "web", "queues.toml:3", 10 * time.Second})
+		}
+	}
+	if len(all) != 5 {
+		t.Errorf("queues = %d, want 5", len(all))
+	}
+}

@@ -47,6 +47,8 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 		{"strays", straysSQL, `'q', 2, '{}'`},
 		{"due", dueSQL, `'q', '{5}'`},
 		{"head", headSQL, `'q', '{5}', false`},
+		{"orphans", orphansSQL, `'web', 'boot', 'ns'`},
+		{"unserved", unservedSQL, `'{}', 10`},
 	}
 	for _, planned := range []string{"on the empty table", "without statistics", "with those of the empty table", "with fresh statistics"} {
 		switch planned {

@@ -7,11 +7,13 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/tern/v2/migrate"
 )
 
@@ -92,8 +94,14 @@ func migrateTables(ctx context.Context, conn *pgx.Conn, schema string) error {
 	if err := migrator.LoadMigrations(files); err != nil {
 		return err
 	}
-	return migrator.Migrate(ctx)
+	err = migrator.Migrate(ctx)
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == lockNotAvailable {
+		return fmt.Errorf("a table is locked, as by a backup or an open transaction; try again when that has ended: %w", err)
+	}
+	return err
 }
+
+const lockNotAvailable = "55P03"
 
 // Hash names the content of all migrations: two programs with one hash make the same tables.
 func Hash() string {
