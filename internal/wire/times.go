@@ -19,6 +19,16 @@ type Times struct {
 	ThrottledMax  time.Duration // up to this
 	Stuck         time.Duration // how long after timeout and kill_after a handler counts as stuck
 	Resend        time.Duration // delay before an outcome is sent again whose row was locked
+
+	// For noticing children that hang. They are counted in ticks of whoever waits, not read from a clock: a process
+	// that was suspended itself has missed nothing.
+	Tick     time.Duration // how often the supervisor counts
+	Beat     time.Duration // how often a child gives a sign of life
+	Silent   time.Duration // without a sign of life for this long a child hangs
+	Stale    time.Duration // so does one whose loop has not come round for this long
+	Boot     time.Duration // and one that has not come up after this
+	Hanging  time.Duration // how long a child that hangs may take to leave before it is killed
+	Announce time.Duration // the process manager is told "ready" by then, whatever is not up yet
 }
 
 // Default are the times of a real run.
@@ -38,15 +48,31 @@ func Default() Times {
 		ThrottledMax:  15 * time.Minute,
 		Stuck:         time.Second,
 		Resend:        250 * time.Millisecond,
+		Tick:          time.Second,
+		Beat:          2 * time.Second,
+		Silent:        15 * time.Second,
+		Stale:         30 * time.Second,
+		Boot:          30 * time.Second,
+		Hanging:       5 * time.Second,
+		Announce:      10 * time.Second,
 	}
 }
 
-// Divided returns all times divided by k.
+// Divided returns all times divided by k, but for those that tell who hangs.
 func (t Times) Divided(k time.Duration) Times {
 	for _, d := range []*time.Duration{
 		&t.RestartMin, &t.RestartMax, &t.RestartForget, &t.ReconnectMin, &t.ReconnectMax,
 		&t.RetryBase, &t.RetryMax, &t.Unlistened, &t.Sweep, &t.Glance, &t.Throttled, &t.ThrottledMax, &t.Stuck, &t.Resend,
 	} {
+		*d /= k
+	}
+	return t
+}
+
+// Watched returns the times that tell who hangs divided by k. On a busy machine small ones find healthy children
+// hanging.
+func (t Times) Watched(k time.Duration) Times {
+	for _, d := range []*time.Duration{&t.Tick, &t.Beat, &t.Silent, &t.Stale, &t.Boot, &t.Hanging, &t.Announce} {
 		*d /= k
 	}
 	return t

@@ -14,6 +14,7 @@ import (
 const (
 	ControlFD = 3 // the child reads Settings, then Controls; end of file means the supervisor is gone
 	StatusFD  = 4 // the child writes Statuses
+	CrashFD   = 5 // the Go runtime of the child writes why it dies: a panic, no memory
 )
 
 // MarkVariable is in the environment of a child and of every command it starts, and tells whose they are.
@@ -35,26 +36,40 @@ type Settings struct {
 	Supervisor      string        `json:"supervisor"` // 128 random bits in hex, made at the supervisor's start
 	N               int           `json:"n"`          // the incarnation: this is the n-th child for its queue
 	Deaths          []jobs.Death  `json:"deaths"`     // of earlier incarnations since one was last ready
+	Quiet           bool          `json:"quiet"`      // claim nothing until a Set says otherwise
 	Times           Times         `json:"times"`
 }
 
 // Control is a line from the supervisor to a child.
 type Control struct {
-	Do     string        `json:"do"`               // Drain or Stop
-	Within time.Duration `json:"within,omitempty"` // how long the child may take, counted from reading the line
+	Do     string        `json:"do"`               // Drain, Stop or Set
+	Within time.Duration `json:"within,omitempty"` // Drain, Stop: how long the child may take, counted from reading the line
+	Set    *Changed      `json:"set,omitempty"`    // Set: what holds from now on
 }
 
-// What a Control can ask for. Both end with leases released; the order only moves upward.
+// What a Control can ask for. Drain and Stop end with leases released; the order only moves upward.
 const (
 	Drain = "drain" // finish what runs, start nothing
 	Stop  = "stop"  // end what runs
+	Set   = "set"   // take on what can change in a running child
 )
+
+// Changed is what a running child takes on; for all else it is replaced.
+type Changed struct {
+	Worker          config.Worker `json:"worker"` // as before, but for its limits
+	ShutdownTimeout time.Duration `json:"shutdown_timeout"`
+	Quiet           bool          `json:"quiet"` // claim nothing, finish what runs, keep the lease
+}
 
 // Status is a line from a child to its supervisor.
 type Status struct {
 	Is     string `json:"is"`               // one of the constants below
 	Detail string `json:"detail,omitempty"` // for people: why it waits, why it leaves
 	Free   bool   `json:"free,omitempty"`   // Bye: nothing of ours is left in the database: released, or never held
+
+	// Beat: how long the loop has not come round, and how many jobs run.
+	Stale   time.Duration `json:"stale,omitempty"`
+	Running int           `json:"running,omitempty"`
 }
 
 // What a child can say of itself.
@@ -63,6 +78,7 @@ const (
 	Ready      = "ready"       // it holds the lease and claims jobs
 	StandingBy = "standing by" // another holds the lease
 	Waiting    = "waiting"     // for the database
+	Beat       = "beat"        // every Times.Beat, whatever it is doing
 	Bye        = "bye"         // the last line: about to exit
 )
 
