@@ -10,11 +10,12 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"queuekeeper/config"
 	"queuekeeper/handler"
 	"queuekeeper/internal/logs"
 	"queuekeeper/internal/procs"
@@ -25,7 +26,7 @@ import (
 // Main runs the child that a supervisor has started, and returns its exit status. own are the program's own
 // handlers.
 func Main(own jobs.Handlers) int {
-	if !isPipe(wire.ControlFD) || !isPipe(wire.StatusFD) {
+	if !isPipe(wire.ControlFD) || !isPipe(wire.StatusFD) || !isPipe(wire.CrashFD) {
 		fmt.Fprintln(os.Stderr, "child: only a supervisor starts a child; use `queuekeeper run`")
 		return wire.ExitUsage
 	}
@@ -35,7 +36,10 @@ func Main(own jobs.Handlers) int {
 		fmt.Fprintln(os.Stderr, "child:", err)
 		return wire.ExitFailed
 	}
-	signals := catchSignals()
+	signals, dumps := catchSignals()
+	if err := crashTo(os.NewFile(wire.CrashFD, "crash")); err != nil {
+		fmt.Fprintln(os.Stderr, "child:", err)
+	}
 
 	lines := bufio.NewReader(control)
 	set, err := readSettings(lines)
@@ -50,16 +54,21 @@ func Main(own jobs.Handlers) int {
 	log, flush := logs.New(os.Stderr, set.LogFormat == "json")
 	defer flush()
 	log = log.With("queue", set.Worker.Queue)
-	r := newReporter(status)
+	go dump(dumps, log)
+	r := newReporter(status, set.Times.Beat)
 	defer r.close()
 
 	handlers, err := findHandlers(set, own, log)
+	if err == nil {
+		err = confine(set.Worker, handlers)
+	}
 	if err != nil {
 		r.say(wire.Status{Is: wire.Bye, Detail: err.Error(), Free: true})
 		return wire.ExitConfig
 	}
 	c := newLoop(set, handlers, log)
 	c.say, c.signals, c.control = r.say, signals, readControl(lines)
+	c.life = &r.life
 	r.say(wire.Status{Is: wire.Hello})
 	code := c.run()
 	r.say(wire.Status{Is: wire.Bye, Free: !c.mayHold})
@@ -71,13 +80,36 @@ func isPipe(fd int) bool {
 	return syscall.Fstat(fd, &s) == nil && s.Mode&syscall.S_IFMT == syscall.S_IFIFO
 }
 
-// catchSignals catches what people and process managers send. INT, HUP and PIPE are caught and dropped, never
+// catchSignals catches what people and process managers send. INT, HUP, USR2 and PIPE are caught and dropped, never
 // ignored: commands would inherit that.
-func catchSignals() <-chan os.Signal {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGQUIT)
-	return signals
+func catchSignals() (signals, dumps <-chan os.Signal) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR2, syscall.SIGPIPE)
+	toLeave, toDump := make(chan os.Signal, 2), make(chan os.Signal, 1)
+	signal.Notify(toLeave, syscall.SIGTERM, syscall.SIGQUIT)
+	signal.Notify(toDump, syscall.SIGUSR1)
+	return toLeave, toDump
+}
+
+// crashTo has the runtime tell the supervisor why this process dies, if it does: there it becomes the error of the
+// jobs. The text goes to standard error as well.
+func crashTo(pipe *os.File) error {
+	defer pipe.Close() // the runtime has a copy
+	if err := debug.SetCrashOutput(pipe, debug.CrashOptions{}); err != nil {
+		return fmt.Errorf("set crash output: %w", err)
+	}
+	return nil
+}
+
+// confine keeps this process within what the file allows it. Commands are confined one by one.
+func confine(w config.Worker, handlers *handler.Set) error {
+	procs.SetName("queuekeeper") // else it is called exe
+	if err := procs.Nice(w.Nice); err != nil {
+		return err
+	}
+	if w.MemoryLimit > 0 && handlers.Go() {
+		return procs.LimitMemory(w.MemoryLimit)
+	}
+	return nil
 }
 
 // findHandlers finds out, before anything is claimed, whether jobs can be done here at all.
@@ -114,39 +146,4 @@ func readControl(lines io.Reader) <-chan wire.Control {
 		}
 	}()
 	return orders
-}
-
-// reporter writes to the status pipe without ever making the loop wait: a supervisor that does not read loses
-// news, not its child.
-type reporter struct {
-	lines chan wire.Status
-	done  chan struct{}
-}
-
-func newReporter(to io.Writer) *reporter {
-	r := &reporter{lines: make(chan wire.Status, 16), done: make(chan struct{})}
-	go func() {
-		defer close(r.done)
-		encoder := json.NewEncoder(to)
-		for s := range r.lines {
-			_ = encoder.Encode(s) // without a supervisor there is nobody to tell
-		}
-	}()
-	return r
-}
-
-func (r *reporter) say(s wire.Status) {
-	select {
-	case r.lines <- s:
-	default:
-	}
-}
-
-// close lets the last lines out, if somebody reads them.
-func (r *reporter) close() {
-	close(r.lines)
-	select {
-	case <-r.done:
-	case <-time.After(time.Second):
-	}
 }

@@ -37,7 +37,7 @@ func (c *loop) connect() op {
 	return func(l *link) any {
 		l.close()
 		l.heard.And(^uint32(heardBroken))
-		ctx, cancel := context.WithTimeout(context.Background(), lease/3)
+		ctx, cancel := context.WithTimeout(context.Background(), min(lease/3, 10*time.Second))
 		defer cancel()
 		schema, listens, err := l.connect(ctx, url, schema, channel, name, lease)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"queuekeeper/internal/procs"
 	"queuekeeper/internal/wire"
 	"queuekeeper/jobs"
+	"queuekeeper/ratelimit"
 )
 
 // Why a handler's context ends, besides its timeout.
@@ -37,10 +38,11 @@ type lease struct {
 	renewAt time.Time
 	lapsed  bool // contexts were ended because the lease is running out
 
-	bidAt     time.Time      // when to try to acquire again
-	rival     jobs.HeldError // the lease that stood in the way
-	rivalFrom time.Duration  // since when it has stood there unchanged, on the boot clock
-	glanceAt  time.Time      // when to look whether its process lives; zero: it is not of this machine
+	bidFor    ratelimit.Limit // what the bid said our limits are
+	bidAt     time.Time       // when to try to acquire again
+	rival     jobs.HeldError  // the lease that stood in the way
+	rivalFrom time.Duration   // since when it has stood there unchanged, on the boot clock
+	glanceAt  time.Time       // when to look whether its process lives; zero: it is not of this machine
 }
 
 // acquired is the answer to a bid.
@@ -54,6 +56,7 @@ type acquired struct {
 // bid tries to acquire the queue, handing in what this process still has from its last epoch.
 func (c *loop) bid(free *jobs.Seen) op {
 	c.holder.C++
+	c.bidFor = limit(c.set.Worker)
 	heldBefore := c.mayHold
 	c.mayHold = true
 	schema, queue, within := jobs.Schema(c.schema), c.set.Worker.Queue, c.opTimeout()
@@ -104,6 +107,7 @@ func (c *loop) hold(a acquired) {
 	c.pace.Empty(c.pausedUntil)
 	c.keepOnly(a.Kept)
 	c.more, c.bare = true, false
+	c.described = c.bidFor == limit(c.set.Worker)
 	c.sweepAt = c.now.Add(c.set.Times.Sweep)
 	c.logRecovered(a.Recovered)
 	if a.Before == (jobs.Holder{}) {

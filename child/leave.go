@@ -50,6 +50,8 @@ func (c *loop) ordered(o wire.Control, ok bool) {
 		c.drain(o.Within, wire.ExitOK)
 	case o.Do == wire.Stop:
 		c.stop(o.Within)
+	case o.Do == wire.Set && o.Set != nil:
+		c.change(*o.Set)
 	}
 }
 

@@ -24,6 +24,8 @@ type loop struct {
 	link     *link
 	results  chan result // capacity: concurrency, so no handler that ends ever waits for us
 	pace     *ratelimit.Pace
+	life     *life
+	quiet    bool // nothing is claimed
 
 	now  time.Time // of this turn of the loop
 	wake time.Time // the earliest moment something becomes due that is not yet
@@ -47,6 +49,8 @@ func newLoop(set wire.Settings, handlers *handler.Set, log hclog.Logger) *loop {
 		link:     newLink(),
 		results:  make(chan result, w.Concurrency),
 		pace:     newPace(w, time.Now(), 0),
+		life:     new(life),
+		quiet:    set.Quiet,
 	}
 	c.connection.holder = thisProcess(set)
 	c.work.running = map[int64]*run{}
@@ -88,10 +92,12 @@ func (c *loop) run() int {
 // advance does whatever can be done now and finds out when there is more to do.
 func (c *loop) advance() {
 	c.now = time.Now()
-	c.wake = c.now.Add(time.Hour)
+	c.life.turns.Add(1)
+	c.life.running.Store(int64(len(c.running)))
+	c.wake = c.now.Add(c.set.Times.Beat) // to show that it turns
 	if len(c.running) > 0 {
 		// A timer stands still while the machine is suspended, the lease does not: look soon after.
-		c.wake = c.now.Add(time.Second)
+		c.wake = c.now.Add(min(time.Second, c.set.Times.Beat))
 	}
 	c.guardLease()
 	c.startPlanned()

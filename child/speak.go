@@ -31,7 +31,8 @@ type speaking struct {
 	lastDone    time.Time           // when a job ended well
 	refusedAt   map[int64]time.Time // jobs that were refused as often as may be: since when
 
-	sweepAt time.Time
+	sweepAt   time.Time
+	described bool // the row of the queue says what our limits are
 
 	trips [32]time.Duration // how long the last Steps took
 	trip  int
@@ -70,6 +71,8 @@ func (c *loop) speak() {
 		c.do(c.release())
 	case c.due(c.sweepAt):
 		c.do(c.sweep())
+	case !c.described:
+		c.do(c.describe())
 	default:
 		if step, needed := c.nextStep(); needed {
 			c.do(c.step(step))
@@ -123,7 +126,7 @@ func (c *loop) room() (n int, suspect bool) {
 	// An outcome that Postgres does not take for now keeps the suspect waiting, not the others.
 	suspect = c.isDue(c.suspectAt) && (c.fresh || len(c.finished) == 0)
 	wanted := suspect || c.more || c.isDue(c.dueAt) || c.due(c.pollAt)
-	if c.draining || slots <= 0 || !wanted || !c.due(c.pausedUntil) || c.withSuspect() {
+	if c.draining || c.quiet || slots <= 0 || !wanted || !c.due(c.pausedUntil) || c.withSuspect() {
 		return 0, false
 	}
 	lead := c.lead()
@@ -191,6 +194,8 @@ func (c *loop) answered(answer any) {
 		c.steppedNow(a)
 	case swept:
 		c.sweptNow(a)
+	case described:
+		c.describedNow(a)
 	case head:
 		c.refuse(a.id, a.err)
 	case released:

@@ -289,6 +289,9 @@ func limits(w config.Worker) jobs.Limits {
 }
 
 func newPace(w config.Worker, now time.Time, emptyFor time.Duration) *ratelimit.Pace {
-	limit := ratelimit.Limit{PerSecond: w.MaxJobsPerSecond, Burst: w.Burst, Headroom: w.Headroom}
-	return ratelimit.NewPace(limit, now, emptyFor)
+	return ratelimit.NewPace(limit(w), now, emptyFor)
+}
+
+func limit(w config.Worker) ratelimit.Limit {
+	return ratelimit.Limit{PerSecond: w.MaxJobsPerSecond, Burst: w.Burst, Headroom: w.Headroom}
 }

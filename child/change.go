@@ -1,0 +1,48 @@
+package child
+
+import (
+	"context"
+
+	"queuekeeper/internal/wire"
+	"queuekeeper/jobs"
+)
+
+// change takes on what a supervisor may change in a running child.
+func (c *loop) change(to wire.Changed) {
+	limited := limit(to.Worker) != limit(c.set.Worker)
+	c.set.Worker, c.set.ShutdownTimeout = to.Worker, to.ShutdownTimeout
+	if limited {
+		c.pace.SetLimit(limit(to.Worker), c.now)
+		c.described = false
+		c.log.Info("limits changed", "max_jobs_per_second", to.Worker.MaxJobsPerSecond, "burst", to.Worker.Burst)
+	}
+	if to.Quiet != c.quiet {
+		c.quiet = to.Quiet
+		c.more = true // who knows what came meanwhile
+		if c.quiet {
+			c.unplan()
+		}
+		c.log.Info("quiet", "quiet", c.quiet, "jobs", len(c.running))
+	}
+}
+
+// described is the answer to describe.
+type described struct{ err error }
+
+// describe writes the new limits where whoever looks from outside finds them.
+func (c *loop) describe() op {
+	c.described = true
+	settings, within := shown(c.set.Worker), c.opTimeout()
+	return func(l *link) any {
+		return described{l.withQueue(within, func(ctx context.Context, q *jobs.Queue) error {
+			return q.Describe(ctx, settings)
+		})}
+	}
+}
+
+func (c *loop) describedNow(a described) {
+	if a.err != nil {
+		c.described = false
+		c.failed(a.err)
+	}
+}
