@@ -38,16 +38,25 @@ type plan struct {
 	Queues     []string
 	Shutdown   time.Duration // default: patience
 	Divided    time.Duration // of the default times; default 100
+	Watched    time.Duration // of those that tell who hangs; default 1
 	Executable string
-	Padding    int  // bytes added to the settings of each child
-	LogsToo    bool // the log goes to standard error as well
-	StdinEnds  bool // the context ends with standard input
+	Padding    int            // bytes added to the settings of each child
+	LogsToo    bool           // the log goes to standard error as well
+	Rate       float64        // of every queue
+	Attempts   map[string]int // of some: what no running child takes on
+	Fault      string         // of the file, at a reload
+	Hangs      bool           // a reload, until it is let
+	RestartMin time.Duration  // how long a second failure in a row waits; default: as divided
+	LastWords  time.Duration  // how long the pipes of a dead child are read on; default: as in a real run
+	StdinEnds  bool           // the context ends with standard input
 }
 
 func (p plan) file() config.File {
 	f := config.File{Path: "queues.toml", DatabaseURL: secret, Lease: 30 * time.Second, ShutdownTimeout: p.Shutdown}
 	for _, q := range p.Queues {
-		f.Workers = append(f.Workers, config.Worker{Queue: q, Dir: string(bytes.Repeat([]byte("x"), p.Padding))})
+		f.Workers = append(f.Workers, config.Worker{
+			Queue: q, Dir: string(bytes.Repeat([]byte("x"), p.Padding)), MaxJobsPerSecond: p.Rate, MaxAttempts: p.Attempts[q],
+		})
 	}
 	return f
 }
@@ -70,8 +79,44 @@ func supervise(text string) int {
 			cancel()
 		}()
 	}
-	return Run(ctx, Options{File: p.file(), Log: log, Times: wire.Default().Divided(p.Divided), Executable: p.Executable})
+	times := wire.Default().Divided(p.Divided).Watched(p.Watched)
+	if p.RestartMin > 0 {
+		times.RestartMin, times.RestartMax = p.RestartMin, p.RestartMin
+	}
+	if p.LastWords > 0 {
+		lastWords = p.LastWords
+	}
+	return Run(ctx, Options{
+		File: p.file(), Log: log, Times: times, Executable: p.Executable,
+		Reload: reread,
+		Show:   func(p jobs.Picture) { log.Info("picture", "picture", p) },
+	})
 }
+
+// reread is a reload: the plan of the moment is in a file.
+func reread(ctx context.Context, _ config.File) (config.File, error) {
+	text, err := os.ReadFile(planFile(os.Getenv(eventsEnv)))
+	if err != nil {
+		return config.File{}, err
+	}
+	var p plan
+	if err := json.Unmarshal(text, &p); err != nil {
+		return config.File{}, err
+	}
+	if p.Hangs {
+		eventLog().Info("reload hangs")
+		for !exists(letFile(os.Getenv(eventsEnv))) && ctx.Err() == nil {
+			time.Sleep(2 * time.Millisecond)
+		}
+		eventLog().Info("reload goes on")
+	}
+	if p.Fault != "" {
+		return config.File{}, errors.New(p.Fault)
+	}
+	return p.file(), nil
+}
+
+func planFile(events string) string { return events + ".plan" }
 
 func eventLog() hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Output: eventFile(), JSONFormat: true, Level: hclog.Debug})
@@ -97,10 +142,18 @@ type event struct {
 	Detail  string        `json:"detail"`
 	Lines   int           `json:"lines"`
 
+	Is     string        `json:"is"`
 	Do     string        `json:"do"`
 	Within time.Duration `json:"within"`
 	Alive  bool          `json:"alive"`
 	Holder int           `json:"holder"`
+
+	Picture jobs.Picture  `json:"picture"`
+	Set     *wire.Changed `json:"set"`
+	Quiet   bool          `json:"quiet"`
+	State   string        `json:"state"`
+	Word    string        `json:"word"`
+	Worker  config.Worker `json:"worker"`
 
 	Bytes       int          `json:"bytes"`
 	Supervisor  string       `json:"supervisor"`
@@ -129,6 +182,9 @@ func start(t *testing.T, p plan, with ...func(*exec.Cmd)) *process {
 	if p.Divided == 0 {
 		p.Divided = 100
 	}
+	if p.Watched == 0 {
+		p.Watched = 1
+	}
 	text, err := json.Marshal(p)
 	if err != nil {
 		t.Fatalf("encode plan: %v", err)
@@ -150,6 +206,35 @@ func start(t *testing.T, p plan, with ...func(*exec.Cmd)) *process {
 	r := &process{cmd, path}
 	t.Cleanup(func() { r.clean(t) })
 	return r
+}
+
+// reload has the supervisor take on another plan, and waits until it has, or has refused it.
+func (r *process) reload(t *testing.T, p plan) event {
+	t.Helper()
+	r.write(t, p)
+	took, refused := "file taken on", "file not taken on: everything stays as it is"
+	what := took
+	if p.Fault != "" {
+		what = refused
+	}
+	before := len(r.all(t, what, "", 0))
+	r.signal(t, syscall.SIGHUP)
+	return r.awaitSome(t, before+1, what, "", 0)[before]
+}
+
+// write writes a plan for the next reload.
+func (r *process) write(t *testing.T, p plan) {
+	t.Helper()
+	if p.Shutdown == 0 {
+		p.Shutdown = patience
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatalf("encode plan: %v", err)
+	}
+	if err := os.WriteFile(planFile(r.path), text, 0o600); err != nil {
+		t.Fatalf("write plan: %v", err)
+	}
 }
 
 // clean ends what a failed test has left, and shows its events.
@@ -216,7 +301,7 @@ func (r *process) oneChildPerQueue(t *testing.T) {
 				t.Errorf("queue %s: child %d started while %d lives, after %d", e.Queue, e.N, alive[e.Queue], last[e.Queue])
 			}
 			alive[e.Queue], last[e.Queue] = e.N, e.N
-		case "child died", "child ended", parked:
+		case "child died", "child ended", "child asks for a new process", parked:
 			alive[e.Queue] = 0
 		}
 	}
@@ -227,27 +312,36 @@ func (r *process) oneChildPerQueue(t *testing.T) {
 	}
 }
 
-const parked = "queue parked: its settings are wrong, it is not started again"
+const parked = "queue parked: its settings are wrong, it is not started before the next reload"
 
 // events are those so far.
 func (r *process) events(t *testing.T) []event {
+	t.Helper()
+	return r.read(t, "")
+}
+
+// read returns the events so far with that name; "": all of them.
+func (r *process) read(t *testing.T, what string) (events []event) {
 	t.Helper()
 	text, err := os.ReadFile(r.path)
 	if err != nil {
 		t.Fatalf("read events: %v", err)
 	}
-	var all []event
+	wanted := []byte(`"@message":"` + what)
 	for line := range bytes.Lines(text) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
 			break // is being written
+		}
+		if !bytes.Contains(line, wanted) {
+			continue // to decode each of them at every look would take longer than all else
 		}
 		var e event
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatalf("decode event %s: %v", line, err)
 		}
-		all = append(all, e)
+		events = append(events, e)
 	}
-	return all
+	return events
 }
 
 // await waits for an event: of any queue if queue is "", of any incarnation if n is 0.
@@ -272,7 +366,7 @@ func (r *process) awaitSome(t *testing.T, count int, what, queue string, n int) 
 // all are the events so far that match, as for await.
 func (r *process) all(t *testing.T, what, queue string, n int) []event {
 	t.Helper()
-	return slices.DeleteFunc(r.events(t), func(e event) bool { return !e.is(what, queue, n) })
+	return slices.DeleteFunc(r.read(t, what), func(e event) bool { return !e.is(what, queue, n) })
 }
 
 // marked are the living processes of this test.
@@ -310,4 +404,14 @@ func kill(t *testing.T, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatalf("kill %d: %v", pid, err)
 	}
+}
+
+func eventuallyTrue(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	eventually.OK(t, patience, func() error {
+		if !ok() {
+			return fmt.Errorf("%s: got none, want one", what)
+		}
+		return nil
+	})
 }

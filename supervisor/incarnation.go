@@ -15,29 +15,58 @@ import (
 	"queuekeeper/internal/wire"
 )
 
-// lastWords is how long the status pipe of a reaped child is read on. Its lines are there already and the
-// end of file follows them, unless something that left the child's session holds the pipe open. Not one of
-// wire.Times: shortened, it could cost the line that says the lease is free.
-const lastWords = time.Second
+// lastWords is how long the pipes of a reaped child are read on. Its lines are there already and the end of file
+// follows them, unless something that left the child's session holds a pipe open. Not one of wire.Times:
+// shortened, it could cost the line that says the lease is free. Tests lengthen it.
+var lastWords = time.Second
 
-// maxLines is how many lines a child can be sent in its life, each once: settings, drain, stop.
-const maxLines = 3
+// maxPipe is how much a pipe holds, in bytes.
+const maxPipe = 64 << 10
+
+// untilEmpty reads what is in a pipe though the time to wait for more is over: on a busy machine the reader may not
+// have come to it.
+type untilEmpty struct {
+	*os.File
+	rest int // bytes that may have been there then
+}
+
+func (u *untilEmpty) Read(p []byte) (int, error) {
+	n, err := u.File.Read(p)
+	if !errors.Is(err, os.ErrDeadlineExceeded) || u.rest <= 0 {
+		return n, err
+	}
+	_ = u.SetReadDeadline(time.Now().Add(lastWords / 10)) // of a pipe that is open: cannot fail
+	n, err = u.File.Read(p[:min(len(p), u.rest)])
+	u.rest -= n
+	return n, err
+}
 
 // incarnation is one life of a child. The loop owns the second half.
 type incarnation struct {
-	child   *child
-	cmd     *exec.Cmd
-	pid     int
-	started time.Time
-	control *os.File      // written by writeControl
-	status  *os.File      // read by readStatus
-	lines   chan []byte   // what writeControl has to write: never full, see maxLines
-	reaped  chan struct{} // closed when the process is gone
+	child    *child
+	cmd      *exec.Cmd
+	pid      int
+	started  time.Time
+	settings []byte        // its first line
+	control  *os.File      // written by writeControl
+	status   *os.File      // read by readStatus
+	crash    *os.File      // read by readCrash
+	orders   *outbox       // what writeControl has to write
+	reaped   chan struct{} // closed when the process is gone
+	memory   int64         // its memory_limit
 
-	readySince time.Time // zero: not ready
+	is         string // what it last said of itself
+	detail     string // and for people
+	readySince time.Time
 	wasReady   bool
-	killed     bool   // by us
-	detail     string // what it last said for people
+	jobs       int    // how many it runs
+	up         bool   // it has come up: it is ready, or waits for what is not its fault
+	age        int    // ticks since it was started
+	silent     int    // ticks since it last gave a sign of life
+	killIn     int    // ticks until it is killed, if it is leaving
+	leaving    bool   // it was asked to, or hangs
+	killed     bool   // by us, because it had to leave
+	hung       string // why it was given up; "": it was not
 }
 
 // exit is the end of an incarnation.
@@ -55,48 +84,75 @@ func (s *supervisor) spawn(c *child) (*incarnation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode settings: %w", err)
 	}
-	childControl, control, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("make control pipe: %w", err)
-	}
-	defer childControl.Close()
-	status, childStatus, err := os.Pipe()
-	if err != nil {
-		_ = control.Close()
-		return nil, fmt.Errorf("make status pipe: %w", err)
-	}
-	defer childStatus.Close()
-
 	i := &incarnation{
-		child:   c,
-		cmd:     s.command(c, childControl, childStatus),
-		control: control,
-		status:  status,
-		lines:   make(chan []byte, maxLines),
-		reaped:  make(chan struct{}),
-		started: time.Now(),
+		child:    c,
+		settings: append(settings, '\n'),
+		orders:   newOutbox(),
+		reaped:   make(chan struct{}),
+		memory:   c.made.worker.MemoryLimit,
+		started:  time.Now(),
 	}
-	if err := i.cmd.Start(); err != nil {
-		_ = control.Close()
-		_ = status.Close()
+	theirs, err := i.pipes()
+	for _, f := range theirs {
+		defer f.Close()
+	}
+	if err == nil {
+		i.cmd, err = s.command(c, theirs)
+	}
+	if err == nil {
+		err = i.cmd.Start()
+	}
+	if err != nil {
+		i.closePipes()
 		return nil, fmt.Errorf("start child: %w", err)
 	}
 	i.pid = i.cmd.Process.Pid
-	i.lines <- append(settings, '\n')
 	return i, nil
+}
+
+// pipes makes the three pipes and returns the child's ends, in the order of their descriptors. With an error some
+// may be there all the same.
+func (i *incarnation) pipes() (theirs []*os.File, err error) {
+	for _, p := range []struct {
+		ours  **os.File
+		write bool // the child reads what we write
+	}{
+		wire.ControlFD - 3: {&i.control, true},
+		wire.StatusFD - 3:  {&i.status, false},
+		wire.CrashFD - 3:   {&i.crash, false},
+	} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return theirs, fmt.Errorf("make pipe: %w", err)
+		}
+		if p.write {
+			r, w = w, r
+		}
+		*p.ours, theirs = r, append(theirs, w)
+	}
+	return theirs, nil
+}
+
+func (i *incarnation) closePipes() {
+	for _, f := range []*os.File{i.control, i.status, i.crash} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
 }
 
 func (s *supervisor) settings(c *child) wire.Settings {
 	return wire.Settings{
-		Worker:          c.worker,
-		DatabaseURL:     s.File.DatabaseURL,
-		Schema:          s.File.Schema,
-		Lease:           s.File.Lease,
+		Worker:          c.made.worker,
+		DatabaseURL:     c.made.databaseURL,
+		Schema:          c.made.schema,
+		Lease:           c.made.lease,
 		ShutdownTimeout: s.File.ShutdownTimeout,
 		LogFormat:       s.File.LogFormat,
 		Supervisor:      s.id,
 		N:               c.n + 1,
 		Deaths:          c.deaths,
+		Quiet:           s.quiet,
 		Times:           s.Times,
 	}
 }
@@ -104,36 +160,41 @@ func (s *supervisor) settings(c *child) wire.Settings {
 // command is the process of one queue. Everybody can read its arguments, so nothing but the queue is there.
 // It leads a session of its own: a Ctrl-C in the terminal does not reach it, and all it starts can be found.
 // The mark in its environment tells, when all of us are gone, what of it is left.
-func (s *supervisor) command(c *child, control, status *os.File) *exec.Cmd {
-	queue := c.worker.Queue
-	return &exec.Cmd{
+func (s *supervisor) command(c *child, pipes []*os.File) (*exec.Cmd, error) {
+	queue := c.made.worker.Queue
+	cmd := &exec.Cmd{
 		Path:        s.Executable,
 		Args:        []string{"queuekeeper: " + queue, "child", queue},
-		Env:         append(slices.Clone(s.env), wire.Mark(s.id, c.n+1)),
+		Env:         append(slices.Clone(c.made.env), wire.Mark(s.id, c.n+1)),
 		Stdout:      os.Stdout,
 		Stderr:      os.Stderr,
-		ExtraFiles:  []*os.File{wire.ControlFD - 3: control, wire.StatusFD - 3: status},
+		ExtraFiles:  pipes,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
+	return cmd, runAs(cmd, c.made.worker.User)
 }
 
 // live sees the incarnation through to its end. It starts and waits for every goroutine of it; sending the
 // exit is the last it does.
 func (i *incarnation) live(reports chan<- report, exits chan<- exit) {
 	e := exit{of: i}
+	var crash string
 	var pipes sync.WaitGroup
 	pipes.Go(i.writeControl)
-	pipes.Go(func() { e.garbage = i.readStatus(reports) })
+	pipes.Go(func() { e.garbage = i.readStatus(&untilEmpty{i.status, maxPipe}, reports) })
+	pipes.Go(func() { crash = readCrash(&untilEmpty{i.crash, maxPipe}) })
 
 	e.left = i.reap()
 	close(i.reaped)
 	_ = i.control.Close() // ends a write that nobody reads any more
-	_ = i.status.SetReadDeadline(time.Now().Add(lastWords))
+	late := time.Now().Add(lastWords)
+	_ = i.status.SetReadDeadline(late)
+	_ = i.crash.SetReadDeadline(late)
 	pipes.Wait()
-	_ = i.status.Close()
+	i.closePipes()
 
 	e.status = i.cmd.ProcessState.ExitCode()
-	e.cause = cause(i.cmd.ProcessState)
+	e.cause = cause(i.cmd.ProcessState, crash, i.memory)
 	exits <- e
 }
 
@@ -148,34 +209,20 @@ func (i *incarnation) reap() error {
 	return err
 }
 
-// cause is how a process ended, in the words that go into the last error of its jobs.
-func cause(p *os.ProcessState) string {
-	if w, ok := p.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		return fmt.Sprintf("child killed by signal %d", w.Signal())
-	}
-	return fmt.Sprintf("exit status %d", p.ExitCode())
-}
-
-// send has a line written to the child. It never waits.
-func (i *incarnation) send(c wire.Control) {
-	line, err := json.Marshal(c)
-	if err != nil {
-		panic(err) // a string and a number
-	}
-	i.lines <- append(line, '\n')
-}
-
 // writeControl writes to the child, in its own time: settings can be larger than a pipe. The pipe stays open
 // as long as the child lives, for its end means that the supervisor is gone.
 func (i *incarnation) writeControl() {
+	if _, err := i.control.Write(i.settings); err != nil {
+		return // the child does not listen; its exit or a deadline follows
+	}
 	for {
 		select {
 		case <-i.reaped:
 			return
-		case line := <-i.lines:
-			if _, err := i.control.Write(line); errors.Is(err, os.ErrClosed) {
+		case <-i.orders.more:
+			if _, err := i.control.Write(i.orders.take()); errors.Is(err, os.ErrClosed) {
 				return
-			} // any other error: the child does not listen any more; its exit or the deadline follows
+			}
 		}
 	}
 }

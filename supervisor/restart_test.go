@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -107,12 +108,43 @@ func TestChildWithWrongSettingsIsParked(t *testing.T) {
 	}
 }
 
+// A child that asks for a new process has failed in nothing: no back-off grows.
+func TestChildThatAsksForANewProcessGetsItAtOnce(t *testing.T) {
+	t.Parallel()
+	r := start(t, plan{Queues: []string{"later"}, Divided: 20})
+	for n := 1; n <= 3; n++ {
+		if e := r.await(t, "child asks for a new process", "later", n); e.AgainIn > wire.Default().RestartMin/20 {
+			t.Errorf("delay after process %d: got %v, want at most a twentieth of %v", n, e.AgainIn, wire.Default().RestartMin)
+		}
+	}
+	r.await(t, "stub is ready", "later", 4)
+	r.signal(t, syscall.SIGTERM)
+	r.ends(t, wire.ExitOK)
+}
+
+func TestCrashTextIsTheCauseOfADeath(t *testing.T) {
+	t.Parallel()
+	r := start(t, plan{Queues: []string{"panics"}})
+	cause := r.await(t, "child died", "panics", 1).Cause
+	if want := "exit status 2: panic: boom in a handler\n"; !strings.HasPrefix(cause, want) || !strings.Contains(cause, "stub_test.go") {
+		t.Errorf("cause: got %q, want it to begin with %q and to say where", cause, want)
+	}
+	if len(cause) > 2000 {
+		t.Errorf("cause: got %d bytes, want its beginning only", len(cause))
+	}
+	r.await(t, "stub is ready", "panics", 2)
+	r.signal(t, syscall.SIGTERM)
+	r.ends(t, wire.ExitOK)
+}
+
 func TestSupervisorOutlivesTheParkingOfAll(t *testing.T) {
 	t.Parallel()
 	r := start(t, plan{Queues: []string{"parks.a", "parks.b"}})
 	r.awaitSome(t, 2, parked, "", 1)
-	r.signal(t, syscall.SIGHUP)
-	r.await(t, "hangup ignored: the file is read at start only", "", 0)
+	r.signal(t, syscall.SIGUSR1)
+	if got := r.awaitSome(t, 2, "status of queue", "", 0); got[0].State != "parked" || got[0].Detail != "no such command" {
+		t.Errorf("status: got %s, %q, want parked, with the reason", got[0].State, got[0].Detail)
+	}
 	r.signal(t, syscall.SIGTERM)
 	r.ends(t, wire.ExitOK)
 }

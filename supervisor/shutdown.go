@@ -16,6 +16,8 @@ const (
 	killing               // the time is up: what was left has been killed
 )
 
+func (s state) String() string { return [...]string{"running", "draining", "stopping", "killing"}[s] }
+
 // interrupted is INT: drain, and again: stop.
 func (s *supervisor) interrupted() {
 	if s.state < draining {
@@ -38,8 +40,10 @@ func (s *supervisor) end(to state, why string) {
 	if s.state == running {
 		s.endsBy = time.Now().Add(s.File.ShutdownTimeout)
 		s.deadline = time.After(s.File.ShutdownTimeout)
+		s.notify.stopping()
 	}
 	s.state = to
+	s.changed = true
 	do := wire.Drain
 	if to == stopping {
 		do = wire.Stop
@@ -51,7 +55,7 @@ func (s *supervisor) end(to state, why string) {
 	for _, c := range s.children {
 		c.startAt = time.Time{}
 		if c.alive != nil {
-			c.alive.send(wire.Control{Do: do, Within: s.left()})
+			c.alive.orders.put(wire.Control{Do: do, Within: s.left()})
 		}
 	}
 }
@@ -65,14 +69,18 @@ func (s *supervisor) left() time.Duration {
 func (s *supervisor) kill() {
 	s.state = killing
 	for _, c := range s.children {
-		if c.alive == nil {
-			continue
+		if c.alive != nil {
+			s.killChild(c.alive)
 		}
-		s.Log.Error("child killed: it did not leave in time", "queue", c.worker.Queue, "pid", c.alive.pid, "n", c.n)
-		c.alive.killed = true
-		_ = c.alive.cmd.Process.Kill() // an error means it has just exited
-		c.leased = true                // it may have held the lease, ready or not
 	}
+}
+
+func (s *supervisor) killChild(i *incarnation) {
+	c := i.child
+	s.Log.Error("child killed: it did not leave in time", "queue", c.queue(), "pid", i.pid, "n", c.n)
+	i.killed = i.hung == ""  // what a child that hangs was running may be why it does
+	_ = i.cmd.Process.Kill() // an error means it has just exited
+	c.leased = true          // it may have held the lease, ready or not
 }
 
 // exitStatus is what Run returns when no child is left.
@@ -80,7 +88,7 @@ func (s *supervisor) exitStatus() int {
 	status := wire.ExitOK
 	for _, c := range s.children {
 		if c.leased {
-			s.Log.Warn("a lease may remain until it runs out", "queue", c.worker.Queue, "lease", s.File.Lease)
+			s.Log.Warn("a lease may remain until it runs out", "queue", c.queue(), "lease", c.made.lease)
 			status = wire.ExitFailed
 		}
 	}

@@ -9,7 +9,9 @@ import (
 // signals are the signals a supervisor answers to. Each has a channel of its own: in a shared one a storm of
 // one signal drops the others.
 type signals struct {
-	quit, interrupt, terminate, hangup chan os.Signal
+	quit, interrupt, terminate, hangup, status, quiet chan os.Signal
+
+	orphan chan os.Signal // nil unless the orphans of all processes are left to this one
 }
 
 // catchSignals catches them for the rest of the process: a repeat that arrives between the end of Run and
@@ -18,12 +20,18 @@ func catchSignals() *signals {
 	// Caught and dropped: a log whose reader is gone must not end the supervisor. Not ignored: children
 	// and their commands would inherit that.
 	catch(syscall.SIGPIPE)
-	return &signals{
+	s := &signals{
 		quit:      catch(syscall.SIGQUIT),
 		interrupt: catch(syscall.SIGINT),
 		terminate: catch(syscall.SIGTERM),
 		hangup:    catch(syscall.SIGHUP),
+		status:    catch(syscall.SIGUSR1),
+		quiet:     catch(syscall.SIGUSR2),
 	}
+	if os.Getpid() == 1 {
+		s.orphan = catch(syscall.SIGCHLD)
+	}
+	return s
 }
 
 func catch(sig os.Signal) chan os.Signal {

@@ -21,8 +21,8 @@ type report struct {
 }
 
 // readStatus passes on what the child says until its pipe ends, and counts the lines that say nothing.
-func (i *incarnation) readStatus(reports chan<- report) (garbage int) {
-	for status := range statuses(i.status) {
+func (i *incarnation) readStatus(from io.Reader, reports chan<- report) (garbage int) {
+	for status := range statuses(from) {
 		if status.Is != "" {
 			reports <- report{from: i, status: status}
 			continue

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"queuekeeper/config"
 	"queuekeeper/internal/procs"
 	"queuekeeper/internal/wire"
 )
@@ -60,10 +62,18 @@ func (s *stub) act() int {
 	}
 	s.log = s.log.With("n", s.settings.N)
 	s.log.Info("stub has settings", "bytes", s.size, "supervisor", s.settings.Supervisor,
-		"deaths", s.settings.Deaths, "database_url", s.settings.DatabaseURL, "files", openFiles(), "env", notableEnv())
+		"deaths", s.settings.Deaths, "quiet", s.settings.Quiet, "worker", s.worker(), "database_url", s.settings.DatabaseURL, "files", openFiles(), "env", notableEnv())
+	if script == "mute" {
+		return s.obey(wire.Stop)
+	}
 	s.say(wire.Status{Is: wire.Hello})
+	if script != "silent" && script != "stale" && script != "puppet" {
+		go s.beat()
+	}
 
 	switch script {
+	case "puppet":
+		return s.puppet()
 	case "crash-at-once":
 		return 3
 	case "crash-ready":
@@ -111,6 +121,44 @@ func (s *stub) act() int {
 			time.Sleep(2 * time.Millisecond)
 		}
 		return s.leave()
+	case "silent": // from the second on it lives
+		if s.settings.N > 1 {
+			go s.beat()
+		}
+		s.ready()
+		return s.obey(wire.Drain)
+	case "stale":
+		s.ready()
+		if s.settings.N == 1 {
+			s.say(wire.Status{Is: wire.Beat, Stale: s.settings.Times.Stale})
+		} else {
+			go s.beat()
+		}
+		return s.obey(wire.Drain, wire.Stop)
+	case "never-up":
+		return s.obey(wire.Drain, wire.Stop)
+	case "waits":
+		s.say(wire.Status{Is: wire.Waiting, Detail: "no database"})
+		return s.obey(wire.Drain, wire.Stop)
+	case "stands-by":
+		s.say(wire.Status{Is: wire.StandingBy, Detail: "other/1"})
+		return s.obey(wire.Drain, wire.Stop)
+	case "later":
+		s.ready()
+		if s.settings.N <= 3 {
+			return wire.ExitLater
+		}
+		return s.obey(wire.Drain)
+	case "panics":
+		if s.settings.N == 1 {
+			if err := debug.SetCrashOutput(os.NewFile(wire.CrashFD, "crash"), debug.CrashOptions{}); err != nil {
+				panic(err)
+			}
+			s.ready()
+			panic("boom in a handler")
+		}
+		s.ready()
+		return s.obey(wire.Drain)
 	case "needs-stop":
 		s.ready()
 		return s.obey(wire.Stop)
@@ -142,7 +190,7 @@ func (s *stub) hear() (do string, open bool) {
 		s.log.Info("stub sees the supervisor gone")
 		return "", false
 	}
-	s.log.Info("stub is told", "do", c.Do, "within", c.Within)
+	s.log.Info("stub is told", "do", c.Do, "within", c.Within, "set", c.Set)
 	return c.Do, true
 }
 
@@ -175,6 +223,12 @@ func (s *stub) read(into any) bool {
 	line, err := s.control.ReadBytes('\n')
 	s.size = len(line)
 	return err == nil && json.Unmarshal(line, into) == nil
+}
+
+func (s *stub) beat() {
+	for range time.Tick(s.settings.Times.Beat) {
+		s.say(wire.Status{Is: wire.Beat, Running: 2})
+	}
 }
 
 // babble writes eight lines that are no status, one of them of 2 MiB.
@@ -217,6 +271,11 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// worker is the part of the settings a test asks for: with all of a test's padding the log would be large.
+func (s *stub) worker() config.Worker {
+	return config.Worker{MaxJobsPerSecond: s.settings.Worker.MaxJobsPerSecond, MaxAttempts: s.settings.Worker.MaxAttempts}
+}
+
 // notableEnv is the part of the environment a test asks for. The rest is nobody's business in a log.
 func notableEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
@@ -228,7 +287,7 @@ func notableEnv() []string {
 // openFiles lists what is behind the descriptors above the protocol's, but for what Go and the stub open.
 func openFiles() []string {
 	found := []string{}
-	for fd := wire.StatusFD + 1; fd < 256; fd++ {
+	for fd := wire.CrashFD + 1; fd < 256; fd++ {
 		to, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 		ofGo := strings.HasPrefix(to, "anon_inode:") || strings.HasPrefix(to, "/sys/fs/cgroup/") || to == os.Getenv(eventsEnv)
 		if err == nil && !ofGo {
