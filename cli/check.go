@@ -20,6 +20,7 @@ func checkCommand(p *program) *cobra.Command {
 		Use:   "check",
 		Short: "Check the file and the database, and print the effective settings",
 		Long: "Check the file and the database, print every fault and warning on stderr and the effective settings on stdout.\n" +
+			"Warnings are also about what this machine cannot give: users, memory limits, open files.\n" +
 			"Nothing is started and nothing changed. The exit status is 78 if the file has a fault, 1 if only the database has one.",
 		Example: "  queuekeeper check -c /etc/queues.toml",
 		Args:    cobra.NoArgs,
@@ -38,6 +39,7 @@ func (p *program) check(ctx context.Context) error {
 	if err := p.printSettings(file, facts); err != nil {
 		return err
 	}
+	p.warnMachine(file)
 	faults := p.checkHandlers(file)
 	if len(faults) == 0 {
 		return dbErr
@@ -120,8 +122,9 @@ func (p *program) warn(ctx context.Context, db *database, file config.File) erro
 	if err := db.QueryRow(ctx, `select current_setting('max_connections')::int`).Scan(&most); err != nil {
 		return fmt.Errorf("read max_connections: %w", err)
 	}
-	if len(file.Workers) > most {
-		p.lines("warning: ", fmt.Sprintf("%d workers need a connection each; the server's max_connections is %d", len(file.Workers), most))
+	if len(file.Workers)+1 > most {
+		p.lines("warning: ", fmt.Sprintf("%d workers need a connection each, and the supervisor one; the server's max_connections is %d",
+			len(file.Workers), most))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,10 @@ type (
 		Timeout          string                `json:"timeout"`
 		KillAfter        string                `json:"kill_after"`
 		MaxAttempts      int                   `json:"max_attempts"`
+		MemoryLimit      int64                 `json:"memory_limit"` // bytes; 0: no limit
+		Env              []string              `json:"env"`          // names; their values are nobody's business
+		User             string                `json:"user"`         // "": as the supervisor
+		Nice             int                   `json:"nice"`
 		Job              map[string]checkedJob `json:"job,omitempty"`
 	}
 	checkedJob struct {
@@ -55,12 +60,26 @@ func (p *program) printSettings(file config.File, facts *databaseFacts) error {
 		[]string{"shutdown timeout:", file.ShutdownTimeout.String()},
 		[]string{"log format:", file.LogFormat}))
 	fmt.Fprintln(p.stdout)
-	rows = [][]string{{"QUEUE", "RATE", "BURST", "HEADROOM", "CONCURRENCY", "POLL", "TIMEOUT", "KILL AFTER", "MAX ATTEMPTS", "JOBS", "COMMAND"}}
+	rows = [][]string{{"QUEUE", "RATE", "BURST", "HEADROOM", "CONCURRENCY", "POLL", "TIMEOUT", "KILL AFTER", "MAX ATTEMPTS",
+		"MEMORY", "NICE", "USER", "ENV", "JOBS", "COMMAND"}}
 	for _, w := range file.Workers {
 		rows = append(rows, workerRow(w))
 	}
-	table(p.stdout, rows)
+	table(p.stdout, withoutEmptyColumns(rows))
 	return nil
+}
+
+// withoutEmptyColumns leaves out the columns in which no row but the first, their titles, has anything.
+func withoutEmptyColumns(rows [][]string) [][]string {
+	shown := make([][]string, len(rows))
+	for column := range rows[0] {
+		if slices.ContainsFunc(rows[1:], func(row []string) bool { return row[column] != "" }) {
+			for i, row := range rows {
+				shown[i] = append(shown[i], row[column])
+			}
+		}
+	}
+	return shown
 }
 
 func workerRow(w config.Worker) []string {
@@ -74,9 +93,26 @@ func workerRow(w config.Worker) []string {
 	if len(w.Command) > 0 {
 		command = shownCommand(w.Command)
 	}
+	nice := ""
+	if w.Nice > 0 {
+		nice = strconv.Itoa(w.Nice)
+	}
 	return []string{w.Queue, rate, strconv.Itoa(w.Burst), strconv.FormatFloat(100*w.Headroom, 'f', -1, 64) + "%",
 		strconv.Itoa(w.Concurrency), w.PollInterval.String(), w.Timeout.String(), w.KillAfter.String(),
-		strconv.Itoa(w.MaxAttempts), accepts, command}
+		strconv.Itoa(w.MaxAttempts), shownSize(w.MemoryLimit), nice, w.User, strings.Join(w.Env, ", "), accepts, command}
+}
+
+// shownSize is a size as a file would have it; "" for 0.
+func shownSize(bytes int64) string {
+	switch {
+	case bytes == 0:
+		return ""
+	case bytes%(1<<30) == 0:
+		return fmt.Sprintf("%dGB", bytes>>30)
+	case bytes%(1<<20) == 0:
+		return fmt.Sprintf("%dMB", bytes>>20)
+	}
+	return fmt.Sprintf("%dKB", bytes>>10)
 }
 
 // shownCommand leaves the arguments out: a variable of the environment in them may be a secret.
@@ -104,7 +140,8 @@ func checked(file config.File, facts *databaseFacts) checkedFile {
 		c.Workers = append(c.Workers, checkedWorker{
 			Queue: w.Queue, Jobs: w.Jobs, Command: shownCommand(w.Command), MaxJobsPerSecond: w.MaxJobsPerSecond, Burst: w.Burst,
 			Headroom: w.Headroom, Concurrency: w.Concurrency, PollInterval: w.PollInterval.String(),
-			Timeout: w.Timeout.String(), KillAfter: w.KillAfter.String(), MaxAttempts: w.MaxAttempts, Job: byName,
+			Timeout: w.Timeout.String(), KillAfter: w.KillAfter.String(), MaxAttempts: w.MaxAttempts,
+			MemoryLimit: w.MemoryLimit, Env: w.Env, User: w.User, Nice: w.Nice, Job: byName,
 		})
 	}
 	return c

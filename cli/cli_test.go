@@ -18,18 +18,24 @@ import (
 	"queuekeeper/internal/testdb"
 )
 
-// dividedEnv divides the fixed times of a program that a test starts.
-const dividedEnv = "QUEUEKEEPER_TEST_TIMES_DIVIDED_BY"
+// These divide the fixed times of a program that a test starts: those that tell who hangs by themselves.
+const (
+	dividedEnv = "QUEUEKEEPER_TEST_TIMES_DIVIDED_BY"
+	watchedEnv = "QUEUEKEEPER_TEST_TIMES_WATCHED_BY"
+)
 
 // TestMain makes this test binary the program itself where it is started as one: as a supervisor's child, or as
 // "queuekeeper" by a test or a script.
 func TestMain(m *testing.M) {
 	program := func() { os.Exit(cli.Main(testHandlers)) }
 	if len(os.Args) > 1 && os.Args[1] == "child" {
+		hangAtStart(os.Args[2])
 		program()
 	}
-	if k, err := strconv.Atoi(os.Getenv(dividedEnv)); err == nil {
-		cli.DivideTimes(time.Duration(k))
+	for name, divide := range map[string]func(time.Duration){dividedEnv: cli.DivideTimes, watchedEnv: cli.WatchTimes} {
+		if k, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			divide(time.Duration(k))
+		}
 	}
 	// The race detector keeps a process for a second after its exit: not what is measured here.
 	os.Setenv("GORACE", quickExit)

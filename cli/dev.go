@@ -70,7 +70,7 @@ func (p *program) dev(ctx context.Context, sample int) error {
 	// A terminal that closes ends all of it, as Ctrl-C does.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
-	return p.supervise(ctx, file)
+	return p.supervise(ctx, file, false)
 }
 
 // checkForDev tells a fault of the file before anything is started, and keeps dev away from every database but its

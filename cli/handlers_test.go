@@ -20,11 +20,14 @@ var testHandlers = jobs.Handlers{"go": {
 	"Echo":   echo,
 	"Object": jobs.Handle(func(context.Context, map[string]any) error { return nil }),
 	"Once":   once,
-	"Slow":   slow,
+	"Slow":   nap(300 * time.Millisecond),
+	"Nap":    nap(20 * time.Millisecond),
 
 	"KillSelf": poison(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} }),
 	"Exit0":    poison(func() { os.Exit(0) }),
 	"Exit3":    poison(func() { os.Exit(3) }),
+	"Exit75":   poison(func() { os.Exit(75) }),
+	"Exit78":   poison(func() { os.Exit(78) }),
 	"Fatal":    poison(func() { log.Fatal("told by log.Fatal") }),
 	"Panic":    poison(func() { go panic("in a goroutine of the handler"); select {} }),
 	"Hang":     poison(func() { select {} }), // ignores its context
@@ -65,13 +68,22 @@ func once(_ context.Context, job jobs.Job) error {
 	return nil
 }
 
-// slow is still in hand when its neighbour ends the process.
-func slow(ctx context.Context, _ jobs.Job) error {
-	select {
-	case <-time.After(300 * time.Millisecond):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// hangAtStart keeps the child of a queue, once, from ever coming up: a file of the test asks for it.
+func hangAtStart(queue string) {
+	if os.Remove(filepath.Join(os.Getenv(siteEnv), "hang-"+queue)) == nil {
+		time.Sleep(time.Hour)
+	}
+}
+
+// nap is still in hand when its neighbour ends the process.
+func nap(d time.Duration) jobs.Handler {
+	return func(ctx context.Context, _ jobs.Job) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

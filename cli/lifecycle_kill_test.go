@@ -156,14 +156,8 @@ command = ["true"]
 	github, slack := first.ready("github"), first.ready("slack")
 	// Held still first: nobody sees the others die and still does something about it.
 	all := []int{first.cmd.Process.Pid, github, slack}
-	for _, pid := range all {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, pid := range all {
-		kill(t, pid)
-	}
+	send(t, syscall.SIGSTOP, all...)
+	send(t, syscall.SIGKILL, all...)
 	first.exits(-1)
 	s.running("sleep 30")
 

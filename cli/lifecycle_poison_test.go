@@ -1,10 +1,13 @@
 package cli_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"queuekeeper/internal/eventually"
 )
 
 const goQueue = `
@@ -72,10 +75,34 @@ select 'go', case when n in (2, 4) then 'KillSelf' else 'Slow' end from generate
 	s.cleanEnd("2 dead, 3 done")
 }
 
+// At every death 50 jobs were in hand, so that good ones use up their attempts too.
+func TestOfManyJobsOnlyThoseThatKillEndDead(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, goQueue+`
+concurrency = 50
+`)
+	s.exec(`
+insert into jobs (queue, name)
+select 'go', case when n in (20, 200, 390) then 'KillSelf' else 'Nap' end from generate_series(1, 400) n`)
+	p := s.run()
+	eventually.OK(t, 3*patience, func() error {
+		if left := value[int](s, `select count(*) from jobs where state in ('pending', 'running')`); left > 0 {
+			return fmt.Errorf("jobs left: got %d, want 0", left)
+		}
+		return nil
+	})
+	if dead := values[string](s, `select name from jobs where state = 'dead'`); slices.Contains(dead, "Nap") {
+		t.Errorf("dead jobs: got %v, want only those that kill", dead)
+	}
+	p.stop()
+	s.cleanEnd("3 dead, 397 done")
+}
+
 // PO10: whatever status a process leaves with while it holds a job, the job is not done, and the attempt counts.
 func TestProcessThatExitsWithAJobInHandIsACrash(t *testing.T) {
 	for name, want := range map[string]string{
-		"Exit0": "exit status 0", "Exit3": "exit status 3", "Fatal": "exit status 1", "Panic": "exit status 2",
+		"Exit0": "exit status 0", "Exit3": "exit status 3", "Exit75": "exit status 75", "Fatal": "exit status 1",
+		"Panic": "exit status 2: panic: in a goroutine of the handler\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,30 +124,33 @@ func TestProcessThatExitsWithAJobInHandIsACrash(t *testing.T) {
 	}
 }
 
-// LE07: a goroutine cannot be killed, its process can.
-func TestHandlerThatIgnoresItsContextCostsItsProcess(t *testing.T) {
+// LE07: a goroutine cannot be killed, its process can. Three of them in a row, so that no restart after the first is
+// late.
+func TestHandlersThatIgnoreTheirContextCostAProcessEach(t *testing.T) {
 	t.Parallel()
 	const timeout, killAfter = time.Second, time.Second // as in the file
 	s := newSite(t, goQueue)
-	s.exec(`insert into jobs (queue, name, max_attempts) values ('go', 'Hang', 1)`)
+	s.exec(`insert into jobs (queue, name, max_attempts) select 'go', 'Hang', 1 from generate_series(1, 3)`)
 	s.insert("go", "Mark")
 	p := s.start(s.command([]string{"run"})) // at the times of a real run
-	first := p.ready("go")
 	s.until(`select state = 'done' from jobs where name = 'Mark'`)
-	took := value[float64](s, `
-select extract(epoch from mark.started_at - hang.started_at)::float8
-from jobs mark, jobs hang
-where mark.name = 'Mark' and hang.name = 'Hang'`)
-	if most := (timeout + killAfter + 2*time.Second).Seconds(); took > most {
-		t.Errorf("from the start of the handler that hangs to the next: got %.1f s, want at most %.1f", took, most)
+	starts := append(s.marks("Hang"), s.marks("Mark")...)
+	if len(starts) != 4 {
+		t.Fatalf("starts: got %d, want one of each of 4 jobs", len(starts))
 	}
-	got := value[string](s, `select state || ' ' || last_error from jobs where name = 'Hang'`)
-	if want := "dead timed out after 1s and did not end within 2s more"; got != want {
-		t.Errorf("state, last_error: got %q, want %q", got, want)
+	for i := range 3 {
+		if took, most := starts[i+1].Sub(starts[i]), timeout+killAfter+2*time.Second; took > most+scheduling {
+			t.Errorf("from the start of handler %d that hangs to the next: got %v, want at most %v", i+1, took, most)
+		}
 	}
-	if second := p.ready("go"); second == first {
-		t.Errorf("child: got the same process %d, want a new one", first)
+	for _, got := range values[string](s, `select state || ' ' || last_error from jobs where name = 'Hang'`) {
+		if want := "dead timed out after 1s and did not end within 2s more"; got != want {
+			t.Errorf("state, last_error: got %q, want %q", got, want)
+		}
+	}
+	if got := p.children("go"); got != 4 {
+		t.Errorf("processes: got %d, want one for each handler that hangs and one more", got)
 	}
 	p.stop()
-	s.cleanEnd("1 dead, 1 done")
+	s.cleanEnd("3 dead, 1 done")
 }

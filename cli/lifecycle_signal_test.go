@@ -1,22 +1,28 @@
 package cli_test
 
 import (
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// inHand starts a supervisor with a budget of two seconds and one job that runs for a time, in seconds.
-func inHand(t *testing.T, seconds string) (*site, *process) {
-	s := newSite(t, `
+// busy is a file with a budget of two seconds and a queue whose jobs run for a time, in seconds.
+func busy(seconds string) string {
+	return `
 shutdown_timeout = "2s"
 [[worker]]
 queue = "github"
-command = ["sleep", "`+seconds+`"]
+command = ["sleep", "` + seconds + `"]
 [[worker]]
 queue = "slack"
 command = ["true"]
-`)
+`
+}
+
+// inHand starts a supervisor that is busy with one job.
+func inHand(t *testing.T, seconds string) (*site, *process) {
+	s := newSite(t, busy(seconds))
 	s.insert("github", "Sync")
 	p := s.run()
 	s.running("sleep " + seconds)
@@ -42,6 +48,40 @@ func TestTermAtAnyMomentOfTheStartLeavesNothing(t *testing.T) {
 		p.stop()
 		s.cleanEnd("")
 	}
+}
+
+func TestTermOfAnIdleProgramEndsItAtOnce(t *testing.T) {
+	s := newSite(t, twoQueues)
+	p := s.run()
+	p.ready("github")
+	p.ready("slack")
+	p.signal(syscall.SIGTERM)
+	if took := p.exits(0); took > time.Second+scheduling {
+		t.Errorf("from TERM to the end: got %v, want at once", took)
+	}
+	s.cleanEnd("")
+}
+
+// Many a process manager sends it to all it finds, and again. A command that wants to finish must be able to say so.
+func TestTermToEveryProcessAtOnceLetsJobsFinish(t *testing.T) {
+	s := newSite(t, `
+[[worker]]
+queue = "github"
+command = ["sh", "-c", "trap '' TERM; sleep 0.9"]
+[[worker]]
+queue = "slack"
+command = ["true"]
+`)
+	s.insert("github", "Sync")
+	p := s.run()
+	s.running("sleep 0.9")
+	p.ready("slack")
+	all := s.processes("")
+	send(t, syscall.SIGTERM, all...)
+	p.logs(`draining: queue=github jobs=1`)
+	send(t, syscall.SIGTERM, all[0], s.running("queuekeeper: github"))
+	p.exits(0)
+	s.cleanEnd("1 done")
 }
 
 func TestRepeatedTermChangesNothing(t *testing.T) {
@@ -84,6 +124,88 @@ func TestSecondInterruptAndQuitEndWhatRuns(t *testing.T) {
 			s.cleanEnd("1 pending")
 		})
 	}
+}
+
+// A goroutine that ignores its context cannot be ended, and does not hold anything up.
+func TestHandlerThatIgnoresItsContextDoesNotHoldUpTheEnd(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, `
+shutdown_timeout = "4s"
+[[worker]]
+queue = "go"
+`)
+	s.insert("go", "Hang")
+	p := s.run()
+	s.until(`select state = 'running' from jobs`)
+	p.ready("go")
+	p.signal(syscall.SIGTERM)
+	if took := p.exits(0); took > 4*time.Second+scheduling {
+		t.Errorf("from TERM to the end: got %v, want within shutdown_timeout of 4s", took)
+	}
+	s.excused()
+	s.cleanEnd("1 pending")
+}
+
+// CONT comes along with TERM from some process managers. It resumes nothing.
+func TestQuietProgramThatIsToldToContinueStillClaimsNothing(t *testing.T) {
+	s, p := inHand(t, "0.8")
+	p.signal(syscall.SIGUSR2)
+	p.logs(`quiet: queue=github quiet=true jobs=1`)
+	s.insert("github", "Sync")
+	p.signal(syscall.SIGTERM)
+	p.signal(syscall.SIGCONT)
+	p.exits(0)
+	if got := value[int](s, `select max(attempts) from jobs where state = 'pending'`); got != 0 {
+		t.Errorf("attempts of the job that came meanwhile: got %d, want 0", got)
+	}
+	s.cleanEnd("1 done, 1 pending")
+}
+
+func TestQuietLastsUntilHangupWhateverComes(t *testing.T) {
+	s := newSite(t, `lease = "1s"`+twoQueues)
+	p := s.run()
+	p.ready("github")
+	slack := p.ready("slack")
+	p.signal(syscall.SIGUSR2)
+	for _, queue := range []string{"github", "slack"} {
+		p.logs(`quiet: queue=` + queue + ` quiet=true`)
+		s.insert(queue, "Post")
+	}
+	kill(t, slack) // its successor is quiet too
+	s.until(`select n = 2 from queues where queue = 'slack'`)
+	p.signal(syscall.SIGCONT)
+	s.renewed("github", "slack")
+	if got := value[int](s, `select sum(attempts)::int from jobs`); got != 0 {
+		t.Errorf("attempts while quiet: got %d, want 0", got)
+	}
+	p.more(`status: state=running quiet=true .*queues="2 queues: 2 quiet"`, func() { p.signal(syscall.SIGUSR1) })
+	p.signal(syscall.SIGHUP)
+	s.allDone()
+	p.stop()
+	s.cleanEnd("2 done")
+}
+
+// renewed waits until each lease was renewed twice: a Step, and one more that knew all that had come before.
+func (s *site) renewed(queues ...string) {
+	s.t.Helper()
+	for range 2 {
+		for _, queue := range queues {
+			before := value[time.Time](s, `select expires_at from queues where queue = $1`, queue)
+			s.until(`select expires_at > $2 from queues where queue = $1`, queue, before)
+		}
+	}
+}
+
+func TestStatusSignalLogsEveryQueueAndChangesNothing(t *testing.T) {
+	s, p := inHand(t, "0.8")
+	github := p.ready("github")
+	p.signal(syscall.SIGUSR1)
+	p.logs(`status: state=running quiet=false .* queues="2 queues: 2 ready"$`)
+	p.logs(fmt.Sprintf(`status of queue: queue=github state=ready n=1 pid=%d jobs=\d`, github))
+	p.logs(`status of queue: queue=slack state=ready n=1 `)
+	s.allDone()
+	p.stop()
+	s.cleanEnd("1 done")
 }
 
 // excused fails unless the one job was started once, and that does not count.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -93,6 +95,35 @@ func (p *process) logs(pattern string) (match string) {
 	return match
 }
 
+// more does something and waits until the log has one more match, which it returns.
+func (p *process) more(pattern string, do func()) (match string) {
+	p.s.t.Helper()
+	re := regexp.MustCompile("(?m)" + pattern)
+	before := len(re.FindAllString(p.log(), -1))
+	do()
+	eventually.OK(p.s.t, patience, func() error {
+		all := re.FindAllString(p.log(), -1)
+		if len(all) <= before {
+			return fmt.Errorf("log: got %d matches of %q, want one more", len(all), pattern)
+		}
+		match = all[before]
+		return nil
+	})
+	return match
+}
+
+// reload writes the file anew and has it taken on.
+func (p *process) reload(file string) {
+	p.s.t.Helper()
+	p.s.write("queues.toml", file)
+	p.more(`file taken on: .*`, func() { p.signal(syscall.SIGHUP) })
+}
+
+// children is how many processes the queue has had so far.
+func (p *process) children(queue string) int {
+	return strings.Count(p.log(), "child started: queue="+queue+" ")
+}
+
 // ready waits until the queue is held by a child of this process, and returns that child's process id.
 func (p *process) ready(queue string) (pid int) {
 	p.s.t.Helper()
@@ -127,8 +158,8 @@ func (p *process) signal(sig os.Signal) {
 	}
 }
 
-// exits waits for the end of the process, and returns how long that took.
-func (p *process) exits(want int) time.Duration {
+// exits waits for the end of the process, with one of these statuses, and returns how long that took.
+func (p *process) exits(want ...int) time.Duration {
 	p.s.t.Helper()
 	begin := time.Now()
 	late := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
@@ -136,7 +167,7 @@ func (p *process) exits(want int) time.Duration {
 	if err := p.cmd.Wait(); err != nil && p.cmd.ProcessState == nil {
 		p.s.t.Fatal(err)
 	}
-	if got := p.cmd.ProcessState.ExitCode(); got != want {
+	if got := p.cmd.ProcessState.ExitCode(); !slices.Contains(want, got) {
 		p.s.t.Errorf("exit status: got %v, want %d", p.cmd.ProcessState, want)
 	}
 	return time.Since(begin)
@@ -151,7 +182,14 @@ func (p *process) stop() {
 
 func kill(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatalf("kill %d: %v", pid, err)
+	send(t, syscall.SIGKILL, pid)
+}
+
+func send(t *testing.T, sig syscall.Signal, pids ...int) {
+	t.Helper()
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, sig); err != nil {
+			t.Fatalf("send %v to %d: %v", sig, pid, err)
+		}
 	}
 }

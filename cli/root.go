@@ -14,6 +14,7 @@ import (
 
 	"queuekeeper/child"
 	"queuekeeper/config"
+	"queuekeeper/handler"
 	"queuekeeper/internal/wire"
 	"queuekeeper/jobs"
 )
@@ -24,6 +25,9 @@ func Main(handlers jobs.Handlers) int {
 	// A child is started by its supervisor, not by people: no flags, no help, nothing between it and its pipes.
 	if len(os.Args) > 1 && os.Args[1] == "child" {
 		return child.Main(handlers)
+	}
+	if len(os.Args) > 1 && os.Args[1] == "limit" { // and so is a command with a memory limit, by a child
+		return handler.Limit(os.Args[2:])
 	}
 	p := &program{
 		handlers: handlers,

@@ -3,16 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
 	"queuekeeper/config"
 	"queuekeeper/internal/logs"
+	"queuekeeper/internal/steward"
 	"queuekeeper/internal/wire"
-	"queuekeeper/migrations"
 	"queuekeeper/supervisor"
 )
 
@@ -25,7 +22,8 @@ func runCommand(p *program) *cobra.Command {
 		Short: "Run the supervisor: one child process per queue",
 		Long: "Run the supervisor: one child process per queue. It refuses a file with a fault before anything is started, and\n" +
 			"waits for a database that is down. TERM and Ctrl-C let running jobs finish, a second Ctrl-C or QUIT ends them;\n" +
-			"either way every lease is released within shutdown_timeout. The exit status is 0 if all were, 1 if one may remain.",
+			"either way every lease is released within shutdown_timeout. The exit status is 0 if all were, 1 if one may remain.\n" +
+			"HUP takes on a changed file. USR1 writes the status to the log, USR2 claims nothing more until the next HUP.",
 		Example: "  queuekeeper run -c /etc/queues.toml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,50 +34,33 @@ func runCommand(p *program) *cobra.Command {
 			if faults := p.withoutHandlers(file); len(faults) > 0 {
 				return faults
 			}
-			return p.supervise(cmd.Context(), file)
+			return p.supervise(cmd.Context(), file, true)
 		},
 	}
 }
 
-// supervise runs the supervisor until it is told to leave.
-func (p *program) supervise(ctx context.Context, file config.File) error {
+// supervise runs the supervisor until it is told to leave, and beside it the steward, which may fail.
+func (p *program) supervise(ctx context.Context, file config.File, reloads bool) error {
 	log, flush := logs.New(p.stderr, file.LogFormat == "json")
 	defer flush()
-	looking, done := context.WithCancel(ctx)
-	looked := make(chan struct{})
+	st := steward.New(file, log, times)
+	stewarding, done := context.WithCancel(context.WithoutCancel(ctx))
+	left := make(chan struct{})
 	go func() {
-		defer close(looked)
-		p.warnAtStart(looking, file, log)
+		defer close(left)
+		st.Run(stewarding)
 	}()
-	status := supervisor.Run(ctx, supervisor.Options{File: file, Log: log, Times: times})
+	o := supervisor.Options{File: file, Log: log, Times: times, Show: st.Show, Adopted: st.Use}
+	if reloads {
+		o.Reload = func(ctx context.Context, now config.File) (config.File, error) { return p.reload(ctx, now, st.Try) }
+	}
+	status := supervisor.Run(ctx, o)
 	done()
-	<-looked
+	<-left
 	if status != wire.ExitOK {
 		return exitCode(status)
 	}
 	return nil
-}
-
-// warnAtStart tells which queues have waiting jobs and no worker, if the database is there to be asked: starting
-// does not depend on it.
-func (p *program) warnAtStart(ctx context.Context, file config.File, log hclog.Logger) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	db, err := open(ctx, file)
-	if err != nil {
-		return // every child says so
-	}
-	defer db.Close(context.WithoutCancel(ctx))
-	if _, err := migrations.Check(ctx, db.Conn, file.Schema); err != nil {
-		return
-	}
-	waiting, err := unserved(ctx, db)
-	if err != nil {
-		log.Warn("queues without a worker not looked for", "error", hclog.Quote(err.Error()))
-	}
-	for _, queue := range slices.Sorted(maps.Keys(waiting)) {
-		log.Warn("queue has waiting jobs and no worker", "queue", queue, "waiting", waiting[queue], "file", file.Path)
-	}
 }
 
 // exitCode ends the program with a status that was explained already.

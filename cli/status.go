@@ -19,7 +19,7 @@ func statusCommand(p *program) *cobra.Command {
 		Use:   "status",
 		Short: "Show how each queue is",
 		Long: "Show for each queue how many jobs are due, wait for later, run and are dead, how long the oldest has waited, and who\n" +
-			"works on it. In --json times are in seconds.",
+			"works on it; and below, of children that are not just ready, why. In --json times are in seconds.",
 		Example: "  queuekeeper status\n  queuekeeper status --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,9 +42,14 @@ func (p *program) status(ctx context.Context) error {
 	if p.json {
 		return printJSON(p.stdout, statusJSON(queues))
 	}
+	p.printStatus(queues)
+	return nil
+}
+
+func (p *program) printStatus(queues []jobs.QueueStatus) {
 	if len(queues) == 0 {
 		p.lines("", "no queue has a job, and none ever had a worker")
-		return nil
+		return
 	}
 	rows := [][]string{{"QUEUE", "DUE", "LATER", "RUNNING", "DEAD", "DONE/H", "OLDEST", "LIMIT", "WORKER"}}
 	for _, q := range queues {
@@ -52,7 +57,9 @@ func (p *program) status(ctx context.Context) error {
 			count(q.DoneLastHour), age(q.OldestDue), limitText(q.MaxJobsPerSecond), workerText(q)})
 	}
 	table(p.stdout, rows)
-	return nil
+	for _, line := range remarks(queues) {
+		fmt.Fprintln(p.stdout, shown(line))
+	}
 }
 
 // withWorkers adds the queues of the file that have no job and never had a holder.
@@ -83,18 +90,6 @@ func limitText(perSecond float64) string {
 	return strconv.FormatFloat(perSecond, 'g', -1, 64) + "/s"
 }
 
-// workerText says who works on the queue, or why nothing starts.
-func workerText(q jobs.QueueStatus) string {
-	who := q.Holder
-	if who == "" {
-		who = "nobody"
-	}
-	if q.PausedFor > 0 {
-		return fmt.Sprintf("%s, paused for %s", who, q.PausedFor.Round(time.Second))
-	}
-	return who
-}
-
 // statusOf is one queue in --json.
 type statusOf struct {
 	Queue            string  `json:"queue"`
@@ -108,13 +103,36 @@ type statusOf struct {
 	LeaseEnds        float64 `json:"lease_ends"`
 	PausedFor        float64 `json:"paused_for"`
 	MaxJobsPerSecond float64 `json:"max_jobs_per_second"`
+
+	// What a supervisor said of the queue's child; see seen_ago for how long ago.
+	ChildState   string   `json:"child_state"` // "": nothing was said
+	ChildDetail  string   `json:"child_detail"`
+	ChildHost    string   `json:"child_host"`
+	ChildPID     int      `json:"child_pid"` // 0: no process
+	Restarts     int      `json:"restarts"`
+	LastExit     string   `json:"last_exit"`
+	LastExitAgo  *float64 `json:"last_exit_ago"` // null: none died by itself
+	FailedReload string   `json:"failed_reload"`
+	SeenAgo      *float64 `json:"seen_ago"` // null: nothing was said
 }
 
 func statusJSON(queues []jobs.QueueStatus) []statusOf {
 	all := []statusOf{}
 	for _, q := range queues {
-		all = append(all, statusOf{q.Queue, q.Due, q.Later, q.Running, q.Dead, q.DoneLastHour, q.OldestDue.Seconds(),
-			q.Holder, q.LeaseEnds.Seconds(), q.PausedFor.Seconds(), q.MaxJobsPerSecond})
+		c := q.Child
+		all = append(all, statusOf{
+			q.Queue, q.Due, q.Later, q.Running, q.Dead, q.DoneLastHour, q.OldestDue.Seconds(), q.Holder, q.LeaseEnds.Seconds(),
+			q.PausedFor.Seconds(), q.MaxJobsPerSecond,
+			c.State, c.Detail, q.ChildHost, c.PID, c.Restarts, c.LastExit, secondsIf(c.LastExit != "", c.ExitAgo), q.FailedReload,
+			secondsIf(c.State != "", q.SeenAgo),
+		})
 	}
 	return all
+}
+
+func secondsIf(known bool, d time.Duration) *float64 {
+	if !known {
+		return nil
+	}
+	return new(d.Seconds())
 }

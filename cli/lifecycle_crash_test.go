@@ -1,0 +1,122 @@
+package cli_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// What a child died of is its job's error, and the attempt counts. One that is told to leave, by whomever, lets its job
+// finish or gives it back. In each case there is a new child.
+func TestSignalToAChildCostsAtMostTheAttemptOfItsJob(t *testing.T) {
+	for sig, want := range map[syscall.Signal]string{
+		syscall.SIGKILL: "dead 1 0 child killed by signal 9",
+		syscall.SIGSEGV: "dead 1 0 exit status 2: SIGSEGV: segmentation violation",
+		syscall.SIGABRT: "dead 1 0 exit status 2: SIGABRT: abort",
+		syscall.SIGTERM: "done 1 0 ",
+		syscall.SIGQUIT: "done 2 1 ",
+	} {
+		t.Run(strings.ReplaceAll(sig.String(), " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, `
+[[worker]]
+queue = "github"
+max_attempts = 1
+command = ["sh", "-c", "test $JOB_ATTEMPT != 1 || sleep 0.9"]
+`)
+			p := s.run()
+			child := p.ready("github")
+			s.insert("github", "Sync")
+			s.running("sleep 0.9")
+			send(t, sig, child)
+			s.until(`select state in ('done', 'dead') from jobs`)
+			got := value[string](s, `select format('%s %s %s %s', state, attempts, excused, last_error) from jobs`)
+			if !strings.HasPrefix(got, want) {
+				t.Errorf("state, attempts, excused, last_error: got %q, want it to begin with %q", got, want)
+			}
+			p.logs(`child started: queue=github pid=\d+ n=2`)
+			p.ready("github")
+			p.stop()
+			s.cleanEnd("1 " + strings.Fields(want)[0])
+		})
+	}
+}
+
+// 78 says that the settings are wrong, and who else would know. Its queue is not lost: the reload starts it again, and
+// the job has had its attempt.
+func TestHandlerThatExits78ParksItsQueueUntilTheNextReload(t *testing.T) {
+	file := `
+[[worker]]
+queue = "go"
+max_attempts = 1
+[[worker]]
+queue = "slack"
+command = ["true"]
+`
+	s := newSite(t, file)
+	s.insert("go", "Exit78")
+	s.insert("go", "Mark")
+	p := s.run()
+	slack := p.ready("slack")
+	p.logs(`\[ERROR\] queue parked: .*queue=go .*cause="exit status 78"`)
+	s.insert("slack", "Post")
+	s.until(`select state = 'done' from jobs where queue = 'slack'`)
+	p.reload(file)
+	s.until(`select state = 'dead' and last_error ~ 'exit status 78|process .* is gone' from jobs where name = 'Exit78'`)
+	s.until(`select state = 'done' from jobs where name = 'Mark'`)
+	if now := p.ready("slack"); now != slack {
+		t.Errorf("child of slack: got process %d, want still %d", now, slack)
+	}
+	p.stop()
+	s.cleanEnd("1 dead, 2 done")
+}
+
+// Children of the first finish what they have while the second stands by. Their commands would meet in the folder that
+// each makes and removes.
+func TestSupervisorStartedRightAfterOneWasKilledNeverOverlaps(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, `
+[[worker]]
+queue = "github"
+max_attempts = 1
+command = ["sh", "-c", "mkdir working && sleep 0.25 && rmdir working"]
+[[worker]]
+queue = "slack"
+command = ["true"]
+`)
+	s.exec(`insert into jobs (queue, name) select 'github', 'Sync' from generate_series(1, 12)`)
+	p := s.run()
+	for range 3 {
+		p.ready("github")
+		p.ready("slack")
+		s.running("sleep 0.25")
+		kill(t, p.cmd.Process.Pid)
+		next := s.run()
+		p.exits(-1)
+		p = next
+	}
+	s.allDone()
+	p.ready("slack")
+	p.stop()
+	s.cleanEnd("12 done")
+}
+
+// Whichever the supervisor hears of first, it stops the other child and leaves no process. A lease may stay, for who
+// died cannot give it back: the exit status says so, and the next start waits for nothing.
+func TestChildKilledInTheMomentOfTermHoldsNothingUp(t *testing.T) {
+	s := newSite(t, twoQueues)
+	for range 5 {
+		p := s.run()
+		github := p.ready("github")
+		p.ready("slack")
+		kill(t, github)
+		p.signal(syscall.SIGTERM)
+		p.exits(0, 1)
+		s.gone("")
+	}
+	p := s.run()
+	p.ready("github")
+	p.ready("slack")
+	p.stop()
+	s.cleanEnd("")
+}

@@ -1,0 +1,250 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"queuekeeper/internal/windows"
+)
+
+// paced is a file whose one queue has a rate.
+func paced(rate int) string {
+	return fmt.Sprintf("[[worker]]\nqueue = \"go\"\nmax_jobs_per_second = %d\n", rate)
+}
+
+// From slow to quick and back: the process stays, and no window is over the limit that held, the one in which it
+// changed included.
+func TestNewLimitReachesTheRunningChild(t *testing.T) {
+	t.Parallel()
+	const slow, quick = 2, 40
+	s := newSite(t, paced(slow))
+	s.exec(`insert into jobs (queue, name) select 'go', 'Mark' from generate_series(1, 300)`)
+	p := s.run()
+	child := p.ready("go")
+	limit := func(rate int) {
+		p.more(`limits changed: queue=go max_jobs_per_second=\d+ burst=1$`, func() { p.reload(paced(rate)) })
+		s.until(`select (settings ->> 'max_jobs_per_second')::int = $1 from queues`, rate)
+	}
+	s.until(`select count(*) >= 2 from jobs where state = 'done'`)
+	raised := time.Now()
+	limit(quick)
+	s.until(`select count(*) >= 20 from jobs where state = 'done'`) // at the slow rate that is 10 s
+	limit(slow)
+	lowered := time.Now()
+	s.until(`select count(*) >= $1 from jobs where state = 'done'`, value[int](s, `select count(*) + 3 from jobs where state = 'done'`))
+	raisedAgain := time.Now()
+	limit(400)
+	s.allDone()
+	for _, part := range []struct {
+		from, to time.Time
+		rate     float64
+	}{{time.Time{}, raised, slow}, {raised, lowered, quick}, {lowered, raisedAgain, slow}} {
+		starts := slices.DeleteFunc(s.marks("Mark"), func(at time.Time) bool { return at.Before(part.from) || !at.Before(part.to) })
+		if got, want := windows.Largest(starts, time.Second), windows.Allowed(part.rate, 1, time.Second); got > want {
+			t.Errorf("starts in a second at a rate of %v: got %d, want at most %d", part.rate, got, want)
+		}
+	}
+	if now := p.ready("go"); now != child {
+		t.Errorf("child: got process %d, want still %d", now, child)
+	}
+	p.stop()
+	s.cleanEnd("300 done")
+}
+
+// said is a file of two queues; one writes a word for each job.
+func said(word string) string {
+	return `
+[[worker]]
+queue = "github"
+command = ["sh", "-c", "echo ` + word + ` begins >>ran; sleep 0.7; echo ` + word + ` ends >>ran"]
+[[worker]]
+queue = "slack"
+command = ["true"]
+`
+}
+
+func TestChangedCommandReplacesOnlyItsChildAfterItsJob(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, said("old"))
+	p := s.run()
+	github, slack := p.ready("github"), p.ready("slack")
+	s.insert("github", "Sync")
+	s.running("sleep 0.7")
+	s.insert("github", "Sync")
+	p.reload(said("new"))
+	s.allDone()
+	if got, want := s.read("ran"), "old begins\nold ends\nnew begins\nnew ends\n"; got != want {
+		t.Errorf("commands: got %q, want %q", got, want)
+	}
+	if got := value[int](s, `select max(attempts) from jobs`); got != 1 {
+		t.Errorf("attempts of a job: got up to %d, want 1", got)
+	}
+	if now := p.ready("github"); now == github {
+		t.Errorf("child of github: got process %d still, want another", now)
+	}
+	if now := p.ready("slack"); now != slack {
+		t.Errorf("child of slack: got process %d, want still %d", now, slack)
+	}
+	p.stop()
+	s.cleanEnd("2 done")
+}
+
+func TestReloadReleasesARemovedQueueAndStartsAnAddedOne(t *testing.T) {
+	s := newSite(t, twoQueues)
+	p := s.run()
+	github := p.ready("github")
+	slack := p.ready("slack")
+	p.reload(strings.ReplaceAll(twoQueues, "slack", "mail"))
+	p.ready("mail")
+	s.until(`select supervisor is null from queues where queue = 'slack'`)
+	p.logs(fmt.Sprintf(`child ended: queue=slack pid=%d .*cause="exit status 0"`, slack))
+	for _, queue := range []string{"github", "mail", "slack"} {
+		s.insert(queue, "Post")
+	}
+	s.until(`select count(*) = 2 from jobs where state = 'done'`)
+	if now := p.ready("github"); now != github {
+		t.Errorf("child of github: got process %d, want still %d", now, github)
+	}
+	p.stop()
+	s.cleanEnd("2 done, 1 pending")
+}
+
+// What is wrong with a file is told, and everything goes on as if nobody had asked.
+func TestFaultyFileChangesNothing(t *testing.T) {
+	s := newSite(t, twoQueues)
+	p := s.run()
+	github, slack := p.ready("github"), p.ready("slack")
+	for _, fault := range []struct{ file, want string }{
+		{twoQueues + "max_jobs_per_second = 0\n", `queues.toml:8: worker.slack.max_jobs_per_second`},
+		{twoQueues + "[[worker]]\n", `worker`},
+		{twoQueues[:len(twoQueues)/2] + "[[wor", `queues.toml:`},
+		{"", `queues.toml`},
+		{strings.ReplaceAll(twoQueues, "slack", "github"), `which has a worker already`},
+		{twoQueues + "[[worker]]\nqueue = \"mail\"\n", `mail`},
+		{`database_url = "postgres://nobody@127.0.0.1:1/none"` + twoQueues, `try the new database`},
+		{missing, `no such file`},
+	} {
+		s.replaceFile(fault.file)
+		line := p.more(`\[ERROR\] file not taken on: everything stays as it is: .*`, func() { p.signal(syscall.SIGHUP) })
+		if !strings.Contains(line, fault.want) {
+			t.Errorf("file %q: got %q, want %q in it", fault.file, line, fault.want)
+		}
+		s.insert("github", "Sync")
+		s.insert("slack", "Post")
+		s.allDone()
+	}
+	if status := p.more(`status: .*`, func() { p.signal(syscall.SIGUSR1) }); !strings.Contains(status, "reload failed: ") {
+		t.Errorf("status: got %q, want that the reload failed", status)
+	}
+	p.reload(twoQueues)
+	if status := p.more(`status: .*`, func() { p.signal(syscall.SIGUSR1) }); strings.Contains(status, "reload failed: ") {
+		t.Errorf("status after a sound file: got %q, want nothing of a reload that failed", status)
+	}
+	if now := []int{p.ready("github"), p.ready("slack")}; !slices.Equal(now, []int{github, slack}) {
+		t.Errorf("children: got processes %v, want still %d and %d", now, github, slack)
+	}
+	p.stop()
+	s.cleanEnd("16 done")
+}
+
+const missing = "missing"
+
+func (s *site) replaceFile(text string) {
+	s.t.Helper()
+	if text != missing {
+		s.write("queues.toml", text)
+		return
+	}
+	if err := os.Remove(s.path("queues.toml")); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// The first part is as sound as the whole. Whoever took it at its word would end a queue.
+func TestHalfWrittenFileIsTakenAsAWhole(t *testing.T) {
+	s := newSite(t, twoQueues)
+	p := s.run()
+	p.ready("github")
+	var line string
+	took := time.Hour
+	for tries := 0; took > 80*time.Millisecond; tries++ { // after 100 ms a part may count as the whole
+		if tries == 20 {
+			t.Skip("this machine is too busy to write a file within 80 ms")
+		}
+		p.reload(twoQueues)
+		p.ready("slack")
+		line, took = p.reloadInParts(twoQueues[:strings.LastIndex(twoQueues, "[[worker]]")], twoQueues+"concurrency = 2\n")
+	}
+	if want := "added=0 replaced=1 limits=0 removed=0 unchanged=1"; !strings.Contains(line, want) {
+		t.Errorf("reload: got %q, want %s", line, want)
+	}
+	p.stop()
+	s.cleanEnd("")
+}
+
+// reloadInParts asks for the reload of a file when only its first part is written, and says how soon the rest
+// followed.
+func (p *process) reloadInParts(part, whole string) (line string, took time.Duration) {
+	p.s.t.Helper()
+	line = p.more(`file taken on: .*`, func() {
+		begin := time.Now()
+		p.s.write("queues.toml", part)
+		p.signal(syscall.SIGHUP)
+		time.Sleep(50 * time.Millisecond) // part of the script
+		p.s.write("queues.toml", whole)
+		took = time.Since(begin)
+	})
+	return line, took
+}
+
+// Half of the storm comes while a reload is under way: one more follows, not a thousand. The TERM behind it is not
+// lost in it.
+func TestStormOfHangupsThenTermEndsInOrder(t *testing.T) {
+	s, p := inHand(t, "0.8")
+	for range 1000 {
+		p.signal(syscall.SIGHUP)
+	}
+	p.signal(syscall.SIGTERM)
+	p.exits(0)
+	for _, queue := range []string{"github", "slack"} {
+		if got := p.children(queue); got != 1 {
+			t.Errorf("processes of %s: got %d, want 1", queue, got)
+		}
+	}
+	s.cleanEnd("1 done")
+}
+
+func TestHangupWhileEndingCallsNothingOff(t *testing.T) {
+	s, p := inHand(t, "0.8")
+	p.signal(syscall.SIGTERM)
+	p.logs(`children told to leave`)
+	p.signal(syscall.SIGHUP)
+	p.logs(`already ending: hangup ignored`)
+	p.exits(0)
+	s.cleanEnd("1 done")
+}
+
+// What it lacked may be there by now.
+func TestReloadStartsAParkedQueueAgain(t *testing.T) {
+	file := strings.Replace(twoQueues, `["true"]`, `["./sync.sh"]`, 1)
+	s := newSite(t, file)
+	s.insert("github", "Sync")
+	p := s.run()
+	slack := p.ready("slack")
+	p.logs(`\[ERROR\] queue parked: .*queue=github .*sync.sh`)
+	if err := os.WriteFile(s.path("sync.sh"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.reload(file)
+	s.allDone()
+	if now := p.ready("slack"); now != slack {
+		t.Errorf("child of slack: got process %d, want still %d", now, slack)
+	}
+	p.stop()
+	s.cleanEnd("1 done")
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"queuekeeper/jobs"
+)
+
+// heardOf is how old what a supervisor says of its children may be: it says it every minute.
+const heardOf = 3 * time.Minute
+
+// workerText says who works on the queue and what is to be known of that. Why is in the remarks: a table is no place
+// for long texts.
+func workerText(q jobs.QueueStatus) string {
+	words := []string{q.Holder}
+	if q.Holder == "" {
+		words[0] = "nobody"
+	}
+	c, fresh := q.Child, q.SeenAgo < heardOf
+	if fresh && notable(c.State) {
+		words = append(words, c.State)
+	}
+	if fresh && c.LastExit != "" && c.Restarts > 0 && c.State != jobs.ChildEnded {
+		words = append(words, plural(c.Restarts, "restart"))
+	}
+	if q.PausedFor > 0 {
+		words = append(words, fmt.Sprintf("paused for %s", q.PausedFor.Round(time.Second)))
+	}
+	return strings.Join(words, ", ")
+}
+
+// notable reports whether a state says more than who holds the queue.
+func notable(state string) bool {
+	return state != "" && state != jobs.ChildReady && state != jobs.ChildEnded
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// remarks are what there is to say below the table.
+func remarks(queues []jobs.QueueStatus) []string {
+	var lines, reloads []string
+	for _, q := range queues {
+		if line := stateRemark(q); line != "" {
+			lines = append(lines, q.Queue+": "+line)
+		}
+		fresh := q.SeenAgo < heardOf
+		if c := q.Child; fresh && c.LastExit != "" && notableExit(c.State) {
+			lines = append(lines, fmt.Sprintf("%s: last exit %s ago: %s", q.Queue, c.ExitAgo.Truncate(time.Second), firstLine(c.LastExit)))
+		}
+		if fresh && q.FailedReload != "" {
+			text := fmt.Sprintf("%s goes on with the file before: reload failed: %s", q.ChildHost, q.FailedReload)
+			reloads = append(reloads, strings.ReplaceAll(text, "\n", "\n  "))
+		}
+	}
+	slices.Sort(reloads) // each queue of a supervisor says the same
+	for _, text := range slices.Compact(reloads) {
+		lines = append(lines, strings.Split(text, "\n")...)
+	}
+	if len(lines) > 0 {
+		lines = slices.Insert(lines, 0, "")
+	}
+	return lines
+}
+
+// stateRemark is why a child is not just ready. What was said long ago is not told as a fact.
+func stateRemark(q jobs.QueueStatus) string {
+	c := q.Child
+	if !notable(c.State) {
+		return ""
+	}
+	text := c.State
+	if c.Detail != "" {
+		text += ": " + strings.Join(strings.Fields(c.Detail), " ")
+	}
+	switch {
+	case q.SeenAgo >= heardOf:
+		return fmt.Sprintf("%s ago, when its supervisor was last heard of: %s", q.SeenAgo.Truncate(time.Second), text)
+	case c.Detail == "":
+		return "" // the table has it
+	}
+	return text
+}
+
+// notableExit leaves out the exit that a parked child is parked for: the detail says more.
+func notableExit(state string) bool { return state != jobs.ChildParked && state != jobs.ChildEnded }
+
+func firstLine(text string) string {
+	first, _, _ := strings.Cut(text, "\n")
+	return first
+}

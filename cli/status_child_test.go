@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"queuekeeper/jobs"
+)
+
+func TestStatusSaysWhoWorksAndWhatIsToBeKnown(t *testing.T) {
+	const minute = time.Minute
+	for _, c := range []struct {
+		status  jobs.QueueStatus
+		worker  string
+		remarks string
+	}{
+		{jobs.QueueStatus{}, "nobody", ""},
+		{jobs.QueueStatus{Holder: "web-1/4711"}, "web-1/4711", ""}, // of an earlier version
+		{jobs.QueueStatus{Holder: "web-1/4711", PausedFor: minute}, "web-1/4711, paused for 1m0s", ""},
+		{jobs.QueueStatus{Holder: "web-1/4711", SeenAgo: minute, Child: jobs.Child{State: "ready", Restarts: 2}}, "web-1/4711", ""},
+		{jobs.QueueStatus{Holder: "web-1/4711", PausedFor: minute, Child: jobs.Child{
+			State: "ready", Restarts: 3, LastExit: "exit status 2: panic: boom\n\ngoroutine 1", ExitAgo: minute}},
+			"web-1/4711, 3 restarts, paused for 1m0s", "q: last exit 1m0s ago: exit status 2: panic: boom"},
+		{jobs.QueueStatus{Child: jobs.Child{State: "restarting", Restarts: 1, LastExit: "exit status 3", ExitAgo: 1500 * time.Millisecond}},
+			"nobody, restarting, 1 restart", "q: last exit 1s ago: exit status 3"},
+		{jobs.QueueStatus{Child: jobs.Child{State: "parked", Detail: "no command", LastExit: "exit status 78"}},
+			"nobody, parked", "q: parked: no command"},
+		{jobs.QueueStatus{Holder: "web-1/4711", Child: jobs.Child{State: "waiting for the database", Detail: "refused:\n\t127.0.0.1"}},
+			"web-1/4711, waiting for the database", "q: waiting for the database: refused: 127.0.0.1"},
+		{jobs.QueueStatus{Holder: "web-1/4711", Child: jobs.Child{State: "quiet"}}, "web-1/4711, quiet", ""},
+		{jobs.QueueStatus{Child: jobs.Child{State: "ended", Restarts: 3, LastExit: "exit status 3"}}, "nobody", ""},
+
+		// Long ago: not told as a fact.
+		{jobs.QueueStatus{SeenAgo: 3 * minute, Child: jobs.Child{State: "parked", Detail: "no command", LastExit: "exit status 78"}},
+			"nobody", "q: 3m0s ago, when its supervisor was last heard of: parked: no command"},
+		{jobs.QueueStatus{SeenAgo: time.Hour, FailedReload: "x", Child: jobs.Child{State: "ready", Restarts: 3, LastExit: "exit status 3"}},
+			"nobody", ""},
+	} {
+		c.status.Queue = "q"
+		if got := workerText(c.status); got != c.worker {
+			t.Errorf("worker of %+v: got %q, want %q", c.status, got, c.worker)
+		}
+		if got := strings.Trim(strings.Join(remarks([]jobs.QueueStatus{c.status}), "\n"), "\n"); got != c.remarks {
+			t.Errorf("remarks on %+v: got %q, want %q", c.status, got, c.remarks)
+		}
+	}
+}
+
+func TestFailedReloadIsToldOncePerSupervisor(t *testing.T) {
+	fault := jobs.QueueStatus{ChildHost: "web-1", FailedReload: "queues.toml:3: lease: is 30\nqueues.toml:7: commnd: unknown"}
+	other := jobs.QueueStatus{ChildHost: "web-2", FailedReload: "it changes all the time"}
+	got := strings.Join(remarks([]jobs.QueueStatus{fault, other, {}, fault, other}), "\n")
+	want := `
+web-1 goes on with the file before: reload failed: queues.toml:3: lease: is 30
+  queues.toml:7: commnd: unknown
+web-2 goes on with the file before: reload failed: it changes all the time`
+	if got != want {
+		t.Errorf("remarks: got %s, want %s", got, want)
+	}
+}
+
+// The table stays as wide as a terminal whatever there is to say.
+func TestStatusTableFitsATerminal(t *testing.T) {
+	var out bytes.Buffer
+	p := &program{stdout: bufio.NewWriter(&out)}
+	p.printStatus([]jobs.QueueStatus{{
+		Queue: "slack-messages", Due: 123456, Later: 1234, Running: 10, Dead: 123, DoneLastHour: 12345, OldestDue: 26 * time.Hour,
+		Holder: "web-1/1234567", MaxJobsPerSecond: 2.5,
+		Child: jobs.Child{State: "ready", Restarts: 12, LastExit: "exit status 2: panic: " + strings.Repeat("x", 200)},
+	}})
+	p.stdout.Flush()
+	for line := range strings.Lines(out.String()) {
+		if strings.TrimSpace(line) == "" {
+			break // the rest are remarks
+		}
+		if len(line) > 101 {
+			t.Errorf("line: got %d characters, want 100 at most:\n%s", len(line)-1, line)
+		}
+	}
+}
