@@ -3,6 +3,9 @@
 # and a C compiler for Go's race detector. It starts no service and makes no database. Where it may not or cannot
 # install, it prints the command to type and exits 1. With all in place it does nothing.
 #
+# The process managers that the tests of deploy/ run are wanted, not needed: without one its test is skipped by name,
+# and this script says which it could not install and exits 0.
+#
 # DRY_RUN=1 shows what it would install. PG_BIN_DIRS are the folders looked in for Postgres, as internal/localpg does.
 set -eu
 
@@ -26,6 +29,13 @@ has_compiler() {
 	command -v gcc >/dev/null || command -v clang >/dev/null
 }
 
+# missing_managers prints the packages of the process managers that are not here.
+missing_managers() {
+	for of in runsv:runit s6-supervise:s6 supervisord:supervisor foreman:ruby-foreman tini:tini dumb-init:dumb-init; do
+		command -v "${of%:*}" >/dev/null || echo "${of#*:}"
+	done
+}
+
 # as_root never asks for a password.
 as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
@@ -38,12 +48,10 @@ apt_get() {
 no_cluster=/etc/postgresql-common/createcluster.d/queuekeeper.conf
 no_start=/usr/sbin/policy-rc.d
 
-# install_debian: left alone, Debian's package makes a cluster and starts it. Both files are gone afterwards.
-install_debian() {
-	if [ -n "$DRY_RUN" ]; then
-		apt_get install --simulate --no-install-recommends "$@"
-		exit
-	fi
+# prepare_debian sees to it that nothing starts: left alone, Postgres' package makes a cluster and starts it, and
+# supervisor's starts its daemon. Both files are gone afterwards.
+prepare_debian() {
+	[ -z "$DRY_RUN" ] || return 0
 	made=$no_cluster
 	trap 'as_root rm -f $made' EXIT
 	as_root mkdir -p "${no_cluster%/*}"
@@ -53,8 +61,21 @@ install_debian() {
 		printf '#!/bin/sh\nexit 101\n' | as_root tee $no_start >/dev/null
 		as_root chmod 755 $no_start
 	fi
-	apt_get update
-	apt_get install -y --no-install-recommends "$@"
+	apt_get update || true # installing says what it misses
+}
+
+install_debian() {
+	apt_get install ${DRY_RUN:+--simulate} -y --no-install-recommends "$@"
+}
+
+# install_managers installs one by one: not every release of every Debian has all of them.
+install_managers() {
+	for package in $managers; do
+		install_debian "$package" || continue
+		if [ "$package" = supervisor ] && [ -z "$DRY_RUN" ]; then
+			as_root update-rc.d supervisor disable || true # nor at the next boot
+		fi
+	done
 }
 
 command_to_type() {
@@ -76,15 +97,27 @@ if ! command -v go >/dev/null; then
 	exit 1
 fi
 
-set -- # the packages, as Debian names them
+can_install() {
+	command -v apt-get >/dev/null && as_root true 2>/dev/null
+}
+
+managers=$(missing_managers)
+set -- # the packages that are needed, as Debian names them
 has_postgres || set -- "$@" postgresql # pgbench and psql come with it
 has_compiler || set -- "$@" gcc libc6-dev
-[ $# -gt 0 ] || exit 0
+[ $# -gt 0 ] || [ -n "$managers" ] || exit 0
 
-echo "missing: $*" >&2
-if command -v apt-get >/dev/null && as_root true 2>/dev/null; then
-	install_debian "$@"
-	has_postgres && has_compiler && exit 0
+echo "missing:" "$@" $managers >&2
+if can_install; then
+	prepare_debian
+	[ $# -eq 0 ] || install_debian "$@"
+	install_managers
+	[ -z "$DRY_RUN" ] || exit 0
+	managers=$(missing_managers)
+fi
+[ -z "$managers" ] || echo "not installed, so the tests of deploy/ that run them are skipped:" $managers >&2
+has_postgres && has_compiler && exit 0
+if can_install; then
 	echo "installed, but Postgres 14 or newer is still missing: see https://www.postgresql.org/download/" >&2
 else
 	echo "type: $(command_to_type "$@")" >&2
