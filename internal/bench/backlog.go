@@ -26,9 +26,12 @@ func (b *bench) enqueue(ctx context.Context, queue, name string, n int) error {
 	return err
 }
 
-// looking is how often progress is looked for, and doneTime how long the last outcomes may take to be recorded.
+// looking is how often progress is looked for, closely and tightly where the moment itself is measured. doneTime is
+// how long the last outcomes may take to be recorded.
 const (
 	looking  = 100 * time.Millisecond
+	closely  = 10 * time.Millisecond
+	tightly  = time.Millisecond
 	doneTime = 10 * time.Second
 )
 
@@ -39,24 +42,24 @@ const undoneSQL = `select count(*) from jobs where state <> 'done' or attempts <
 
 // done waits until all of n jobs are done. Each must be after one attempt.
 func (b *bench) done(ctx context.Context, n int) error {
-	if err := b.until(ctx, startsSQL, n); err != nil {
+	if err := b.until(ctx, looking, n, startsSQL); err != nil {
 		return fmt.Errorf("wait for %d starts: %w", n, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, doneTime, fmt.Errorf("some are not %s later", doneTime))
 	defer cancel()
-	if err := b.until(ctx, undoneSQL, 0); err != nil {
+	if err := b.until(ctx, looking, 0, undoneSQL); err != nil {
 		return fmt.Errorf("wait for %d jobs to be done after one attempt: %w", n, err)
 	}
 	return nil
 }
 
-// until waits until a query returns want.
-func (b *bench) until(ctx context.Context, query string, want int) error {
-	look := time.NewTicker(looking)
+// until waits until a query, asked that often, returns want.
+func (b *bench) until(ctx context.Context, every time.Duration, want int, query string, args ...any) error {
+	look := time.NewTicker(every)
 	defer look.Stop()
 	for {
 		var got int
-		if err := b.db.QueryRow(ctx, query).Scan(&got); err != nil {
+		if err := b.db.QueryRow(ctx, query, args...).Scan(&got); err != nil {
 			return err
 		}
 		if got == want {

@@ -22,7 +22,7 @@ const (
 )
 
 // idle measures children of the real binary that have nothing to do.
-func idle(ctx context.Context, b *bench) ([]figure, error) {
+func idle(ctx context.Context, b *bench) (figures []figure, err error) {
 	binary, err := b.build(ctx)
 	if err != nil {
 		return nil, err
@@ -30,32 +30,45 @@ func idle(ctx context.Context, b *bench) ([]figure, error) {
 	if err := b.empty(ctx); err != nil {
 		return nil, err
 	}
-	var workers []worker
-	for i := range idleWorkers {
-		workers = append(workers, worker{queue: fmt.Sprintf("idle-%d", i+1), concurrency: 1, command: "true"})
-	}
-	var memory, statements float64
-	// Its sessions write every statement to the log of Postgres; ours do not.
-	err = b.running(ctx, binary, b.url()+"&log_statement=all", workers, func(ctx context.Context) (err error) {
-		if err := b.until(ctx, heldSQL, idleWorkers); err != nil {
-			return fmt.Errorf("wait for the children: %w", err)
-		}
-		if statements, err = b.statements(ctx, idleTime); err != nil {
-			return err
-		}
-		memory, err = b.memory(ctx)
+	err = b.idling(ctx, binary, idleWorkers, func(ctx context.Context) (err error) {
+		figures, err = b.idleFigures(ctx, idleWorkers, "an idle child", 3)
 		return err
 	})
+	return figures, err
+}
+
+// idling does something while n children that have nothing to do hold their queues. Their sessions write every
+// statement to the log of Postgres; ours do not.
+func (b *bench) idling(ctx context.Context, binary string, n int, do func(context.Context) error) error {
+	var workers []worker
+	for i := range n {
+		workers = append(workers, worker{queue: fmt.Sprintf("idle-%d", i+1), concurrency: 1, command: []string{"true"}})
+	}
+	return b.running(ctx, binary, b.url()+"&log_statement=all", workers, func(ctx context.Context) error {
+		if err := b.until(ctx, closely, n, heldSQL); err != nil {
+			return fmt.Errorf("wait for the children: %w", err)
+		}
+		return do(ctx)
+	})
+}
+
+// idleFigures are what each of n children costs while nothing happens. mostMB is the aim for its memory.
+func (b *bench) idleFigures(ctx context.Context, n int, child string, mostMB float64) ([]figure, error) {
+	statements, err := b.statements(ctx, idleTime)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := b.memory(ctx)
 	if err != nil {
 		return nil, err
 	}
 	figures := []figure{{
-		what: "statements per second of an idle child", unit: "/s", aim: below(0.3),
-		measured: statements / idleWorkers / idleTime.Seconds(),
+		what: "statements per second of " + child, unit: "/s", aim: below(0.3),
+		measured: statements / float64(n) / idleTime.Seconds(),
 	}}
 	if memory > 0 {
 		figures = append(figures, figure{
-			what: "private memory (USS) of an idle child", unit: " MB", measured: memory / 1e6, aim: below(3),
+			what: "private memory (USS) of " + child, unit: " MB", measured: memory / 1e6, aim: below(mostMB),
 		})
 	}
 	return figures, nil
@@ -65,7 +78,7 @@ func idle(ctx context.Context, b *bench) ([]figure, error) {
 func (b *bench) build(ctx context.Context) (string, error) {
 	binary := filepath.Join(b.folder, "queuekeeper")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "queuekeeper/cmd/queuekeeper")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTMPDIR="+b.folder) // cut off, it leaves things there
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", cmd, err, said)
 	}
@@ -90,7 +103,7 @@ func (b *bench) statements(ctx context.Context, d time.Duration) (float64, error
 	return float64(len(statementPattern.FindAll(after[len(before):], -1))), nil
 }
 
-// memory is the mean private memory of the children, in bytes; 0 where the kernel does not tell.
+// memory is the private memory of the median child, in bytes; 0 where the kernel does not tell.
 func (b *bench) memory(ctx context.Context) (float64, error) {
 	rows, err := b.db.Query(ctx, `select pid from queues`)
 	if err != nil {
@@ -100,7 +113,7 @@ func (b *bench) memory(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	sum := 0
+	var each []float64
 	for _, pid := range pids {
 		rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -109,9 +122,9 @@ func (b *bench) memory(ctx context.Context) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		sum += private(rollup)
+		each = append(each, float64(private(rollup)))
 	}
-	return float64(sum) / float64(len(pids)), nil
+	return median(each), nil
 }
 
 var privatePattern = regexp.MustCompile(`(?m)^Private_(?:Clean|Dirty): +(\d+) kB$`)

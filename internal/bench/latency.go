@@ -35,7 +35,7 @@ func latency(ctx context.Context, b *bench) ([]figure, error) {
 	w := worker{queue: "latency", concurrency: 1}
 	var sent map[int64]time.Duration
 	err = b.running(ctx, self, b.url(), []worker{w}, func(ctx context.Context) (err error) {
-		if err := b.until(ctx, heldSQL, 1); err != nil {
+		if err := b.until(ctx, looking, 1, heldSQL); err != nil {
 			return fmt.Errorf("wait for the child: %w", err)
 		}
 		if sent, err = b.insertSpaced(ctx, w.queue); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
 )
 
@@ -59,6 +60,23 @@ func parseTPS(said []byte) (float64, error) {
 		return 0, fmt.Errorf("pgbench: no tps in what it said:\n%s", said)
 	}
 	return strconv.ParseFloat(string(m[1]), 64)
+}
+
+// bare is the machine's own limit for processes that have a connection each: how long it takes to start n processes
+// that do nothing and to open n connections that stay open, one after the other.
+func (b *bench) bare(ctx context.Context, n int) (time.Duration, error) {
+	began := time.Now()
+	for range n {
+		if err := exec.CommandContext(ctx, "true").Run(); err != nil {
+			return 0, err
+		}
+		conn, err := pgx.Connect(ctx, b.url())
+		if err != nil {
+			return 0, err
+		}
+		defer conn.Close(context.WithoutCancel(ctx))
+	}
+	return time.Since(began), nil
 }
 
 func commitsFigure(commits float64) figure {

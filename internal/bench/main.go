@@ -1,6 +1,7 @@
 // Command bench measures how fast the program is, each figure beside a limit that holds on the same machine at the
 // same time: it runs on a private Postgres with default durability, in rounds, and tells the medians. What it runs
-// is the real supervisor with its children: this binary starts itself as both, with Go handlers that do nothing.
+// is the real supervisor with its children: this binary starts itself as both, with Go handlers that do nothing, or
+// where processes are what is measured, the program that users have.
 package main
 
 import (
@@ -24,7 +25,7 @@ import (
 
 const (
 	rounds   = 3
-	patience = 8 * time.Minute // for everything
+	patience = 12 * time.Minute // for everything
 )
 
 // part is something to measure, once in every round.
@@ -39,6 +40,8 @@ var parts = []part{
 	{"latency", latency},
 	{"pace", pace},
 	{"idle", idle},
+	{"start200", start200},
+	{"kill", kill},
 }
 
 func main() {
@@ -88,6 +91,9 @@ func choose(list string) ([]part, error) {
 	return chosen, nil
 }
 
+// settings leave room for a connection of each of start200's children.
+var settings = map[string]string{"max_connections": "300"}
+
 // bench is one private Postgres with the tables in it.
 type bench struct {
 	folder   string
@@ -101,7 +107,7 @@ func measure(ctx context.Context, chosen []part) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.folder)) }()
-	if b.postgres, err = localpg.Start(ctx, localpg.Options{}); err != nil {
+	if b.postgres, err = localpg.Start(ctx, localpg.Options{Settings: settings}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.postgres.Stop()) }()

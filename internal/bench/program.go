@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -17,8 +18,8 @@ import (
 type worker struct {
 	queue       string
 	concurrency int
-	perSecond   float64 // 0: no limit
-	command     string  // "": the Go handlers of this program
+	perSecond   float64  // 0: no limit
+	command     []string // none: the Go handlers of this program
 }
 
 func (w worker) toml() string {
@@ -26,10 +27,18 @@ func (w worker) toml() string {
 	if w.perSecond > 0 {
 		text += fmt.Sprintf("max_jobs_per_second = %g\n", w.perSecond)
 	}
-	if w.command != "" {
-		text += fmt.Sprintf("command = [%q]\n", w.command)
+	if w.command != nil {
+		text += "command = [" + quoted(w.command) + "]\n"
 	}
 	return text
+}
+
+func quoted(words []string) string {
+	var all []string
+	for _, word := range words {
+		all = append(all, strconv.Quote(word))
+	}
+	return strings.Join(all, ", ")
 }
 
 // leavePatience is how long a supervisor may take to end.

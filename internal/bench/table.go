@@ -117,7 +117,7 @@ func number(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// median is of an odd number of values; of none it is 0.
+// median is, of an even number of values, the upper of the two in the middle; of none it is 0.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"queuekeeper/config"
 )
 
 func TestTableTellsMediansAndTheMedianOfRatios(t *testing.T) {
@@ -48,6 +53,9 @@ func TestPercentileIsAMeasuredDelay(t *testing.T) {
 			t.Errorf("percentile %d of 1 to 200 ms: got %g, want %g", p, got, want)
 		}
 	}
+	if got := percentile(delays, 100); got != 200 {
+		t.Errorf("percentile 100 of 1 to 200 ms: got %g, want 200, the worst", got)
+	}
 	if got := percentile(delays[:1], 99); got != 1 {
 		t.Errorf("percentile 99 of 1 ms alone: got %g, want 1", got)
 	}
@@ -89,5 +97,59 @@ func TestWhatProgramsSayIsRead(t *testing.T) {
 	started, err := parseStamps([]byte("7 1000\n8 2000\n"))
 	if err != nil || len(started) != 2 || started[8] != 2000 {
 		t.Errorf("stamps: got %v, %v, want 7 at 1µs and 8 at 2µs", started, err)
+	}
+}
+
+func TestKillsTellTheWorstOfAllRounds(t *testing.T) {
+	var table table
+	for _, worst := range []time.Duration{60, 1100, 70} {
+		delays := []time.Duration{worst * time.Millisecond, 50 * time.Millisecond, 40 * time.Millisecond}
+		table.add(killFigures(5*time.Millisecond, delays))
+	}
+	got := strings.Join(strings.Fields(printed(t, table)), " ")
+	for _, want := range []string{"50 ms 5 ms 10.000 < 1000 yes", "1100 ms < 1000 no"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("table: got %q, want it to contain %q", got, want)
+		}
+	}
+}
+
+func TestStartIsBesideItsLimitAndItsAim(t *testing.T) {
+	var table table
+	table.add(startFigures(time.Second, 5*time.Second, 1500*time.Millisecond))
+	got := strings.Join(strings.Fields(printed(t, table)), " ")
+	for _, want := range []string{"5 s 1 s 5.000 < 5 no 200 queues", "1.50 s 200 idle queues"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("table: got %q, want it to contain %q", got, want)
+		}
+	}
+}
+
+func TestPartsAreChosenByName(t *testing.T) {
+	chosen, err := choose("kill,start200")
+	if got := names(chosen); err != nil || len(got) != 2 || got[0] != "kill" || got[1] != "start200" {
+		t.Errorf("parts: got %v, %v, want kill and start200", got, err)
+	}
+	if _, err := choose("start"); err == nil || !strings.Contains(err.Error(), "start200") {
+		t.Errorf("unknown part: got %v, want an error that names the parts there are", err)
+	}
+}
+
+func TestWorkersAreWrittenAsTheFileWantsThem(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "queues.toml")
+	text := worker{queue: "kill-1", concurrency: 1, command: []string{"sleep", "600"}}.toml() +
+		worker{queue: "pace-10", concurrency: 10, perSecond: 10}.toml()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := config.Load(file, func(string) (string, bool) { return "postgres://host/db", true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := loaded.Workers[0].Command, []string{"sleep", "600"}; !slices.Equal(got, want) {
+		t.Errorf("command: got %q, want %q", got, want)
+	}
+	if got := loaded.Workers[1]; got.Command != nil || got.Concurrency != 10 || got.MaxJobsPerSecond != 10 {
+		t.Errorf("second worker: got %+v, want no command, concurrency 10 and 10 jobs per second", got)
 	}
 }
