@@ -18,6 +18,7 @@ const module = "queuekeeper/"
 var mayImport = map[string][]string{
 	// Each of these can be read, tested and used without the rest.
 	"config":           {},
+	"deploy":           {},
 	"jobs":             {},
 	"migrations":       {},
 	"ratelimit":        {},
@@ -34,8 +35,14 @@ var mayImport = map[string][]string{
 	"child":      {"config", "handler", "internal/logs", "internal/procs", "internal/wire", "jobs", "migrations", "ratelimit"},
 	"supervisor": {"config", "internal/procs", "internal/wire", "jobs"},
 
+	// What the supervisor's process says to the database. The supervisor itself does not know it.
+	"internal/steward": {"config", "handler", "internal/procs", "internal/wire", "jobs", "migrations"},
+
 	// It puts all of them together.
-	"cli": {"child", "config", "handler", "internal/localpg", "internal/logs", "internal/visible", "internal/wire", "jobs", "migrations", "supervisor"},
+	"cli": {
+		"child", "config", "handler", "internal/localpg", "internal/logs", "internal/steward", "internal/visible", "internal/wire",
+		"jobs", "migrations", "supervisor",
+	},
 
 	// For tests and tools.
 	"internal/eventually": {},
