@@ -60,7 +60,7 @@ func Main(own jobs.Handlers) int {
 
 	handlers, err := findHandlers(set, own, log)
 	if err == nil {
-		err = confine(set.Worker, handlers)
+		err = confine(set.Worker, handlers, log)
 	}
 	if err != nil {
 		r.say(wire.Status{Is: wire.Bye, Detail: err.Error(), Free: true})
@@ -101,15 +101,20 @@ func crashTo(pipe *os.File) error {
 }
 
 // confine keeps this process within what the file allows it. Commands are confined one by one.
-func confine(w config.Worker, handlers *handler.Set) error {
+func confine(w config.Worker, handlers *handler.Set, log hclog.Logger) error {
 	procs.SetName("queuekeeper") // else it is called exe
 	if err := procs.Nice(w.Nice); err != nil {
 		return err
 	}
-	if w.MemoryLimit > 0 && handlers.Go() {
-		return procs.LimitMemory(w.MemoryLimit)
+	if w.MemoryLimit == 0 || !handlers.Go() {
+		return nil
 	}
-	return nil
+	err := procs.LimitMemory(w.MemoryLimit)
+	if err != nil && runtime.GOOS != "linux" { // where people develop with the file of a server
+		log.Warn("no memory_limit here", "error", err)
+		return nil
+	}
+	return err
 }
 
 // findHandlers finds out, before anything is claimed, whether jobs can be done here at all.

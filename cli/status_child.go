@@ -55,8 +55,8 @@ func remarks(queues []jobs.QueueStatus) []string {
 		if c := q.Child; fresh && c.LastExit != "" && notableExit(c.State) {
 			lines = append(lines, fmt.Sprintf("%s: last exit %s ago: %s", q.Queue, c.ExitAgo.Truncate(time.Second), firstLine(c.LastExit)))
 		}
-		if fresh && q.FailedReload != "" {
-			text := fmt.Sprintf("%s goes on with the file before: reload failed: %s", q.ChildHost, q.FailedReload)
+		if fresh && q.FailedReload != "" && q.Child.State != jobs.ChildEnded {
+			text := fmt.Sprintf("%s: reload failed, the file before still holds: %s", q.ChildHost, q.FailedReload)
 			reloads = append(reloads, strings.ReplaceAll(text, "\n", "\n  "))
 		}
 	}

@@ -31,7 +31,7 @@ func TestStatusSaysWhoWorksAndWhatIsToBeKnown(t *testing.T) {
 		{jobs.QueueStatus{Holder: "web-1/4711", Child: jobs.Child{State: "waiting for the database", Detail: "refused:\n\t127.0.0.1"}},
 			"web-1/4711, waiting for the database", "q: waiting for the database: refused: 127.0.0.1"},
 		{jobs.QueueStatus{Holder: "web-1/4711", Child: jobs.Child{State: "quiet"}}, "web-1/4711, quiet", ""},
-		{jobs.QueueStatus{Child: jobs.Child{State: "ended", Restarts: 3, LastExit: "exit status 3"}}, "nobody", ""},
+		{jobs.QueueStatus{Child: jobs.Child{State: "ended", Restarts: 3, LastExit: "exit status 3"}, FailedReload: "x"}, "nobody", ""},
 
 		// Long ago: not told as a fact.
 		{jobs.QueueStatus{SeenAgo: 3 * minute, Child: jobs.Child{State: "parked", Detail: "no command", LastExit: "exit status 78"}},
@@ -52,11 +52,11 @@ func TestStatusSaysWhoWorksAndWhatIsToBeKnown(t *testing.T) {
 func TestFailedReloadIsToldOncePerSupervisor(t *testing.T) {
 	fault := jobs.QueueStatus{ChildHost: "web-1", FailedReload: "queues.toml:3: lease: is 30\nqueues.toml:7: commnd: unknown"}
 	other := jobs.QueueStatus{ChildHost: "web-2", FailedReload: "it changes all the time"}
-	got := strings.Join(remarks([]jobs.QueueStatus{fault, other, {}, fault, other}), "\n")
+	got := strings.Join(remarks([]jobs.QueueStatus{other, fault, {}, other, fault}), "\n")
 	want := `
-web-1 goes on with the file before: reload failed: queues.toml:3: lease: is 30
+web-1: reload failed, the file before still holds: queues.toml:3: lease: is 30
   queues.toml:7: commnd: unknown
-web-2 goes on with the file before: reload failed: it changes all the time`
+web-2: reload failed, the file before still holds: it changes all the time`
 	if got != want {
 		t.Errorf("remarks: got %s, want %s", got, want)
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"queuekeeper/internal/procs"
 )
 
 // maxCrash is how much of what a dying child says is kept, in bytes, and maxCrashLines how much of that becomes
@@ -32,7 +34,7 @@ func cause(p *os.ProcessState, crash string, memoryLimit int64) string {
 	switch {
 	case said == "":
 		return fmt.Sprintf("exit status %d", p.ExitCode())
-	case memoryLimit > 0 && strings.Contains(said, "out of memory"):
+	case memoryLimit > 0 && procs.OutOfMemory(crash):
 		return fmt.Sprintf("out of memory: memory_limit is %d MB", memoryLimit>>20)
 	}
 	return fmt.Sprintf("exit status %d: %s", p.ExitCode(), said)

@@ -95,6 +95,7 @@ func supervise(text string) int {
 
 // reread is a reload: the plan of the moment is in a file.
 func reread(ctx context.Context, _ config.File) (config.File, error) {
+	eventLog().Info("file is read")
 	text, err := os.ReadFile(planFile(os.Getenv(eventsEnv)))
 	if err != nil {
 		return config.File{}, err
