@@ -1,6 +1,6 @@
 # The targets of everyday work. `make` alone lists them.
 
-.PHONY: help build run test quick lint vuln bench smoke deps clean
+.PHONY: help build run test quick lint vuln bench smoke chaos deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -31,6 +31,11 @@ bench: ## measure, on a private Postgres, against this machine's own limits
 
 smoke: ## run the real thing for a minute and check its promises
 	CGO_ENABLED=0 go run ./internal/smoke
+
+chaos: ## kill, stop and cut at random for ROUNDS=20 rounds of a SEED, and check that nothing comes of it
+	CGO_ENABLED=0 go run ./internal/chaos -rounds $(ROUNDS) $(if $(SEED),-seed $(SEED))
+
+ROUNDS ?= 20
 
 deps: ## install what building and testing needs, or say the command to type
 	@scripts/deps.sh

@@ -49,8 +49,8 @@ type result struct {
 // startPlanned starts each claimed job at its turn. Those that end at once then go with the next Step: without a
 // moment for them it would be on its way already.
 func (c *loop) startPlanned() {
-	if len(c.planned) > 0 && !c.due(c.pausedUntil) {
-		c.unplan() // they came with a Step that the pause had not reached
+	if len(c.planned) > 0 && (c.draining || c.quiet || !c.due(c.pausedUntil)) {
+		c.unplan() // they came with a Step that the order or the pause had not reached
 	}
 	started := false
 	for len(c.planned) > 0 && c.due(c.pace.Next(c.now, 1)) {

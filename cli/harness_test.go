@@ -66,6 +66,14 @@ func (s *site) write(name, text string) {
 	}
 }
 
+// script writes a program.
+func (s *site) script(name, text string) {
+	s.t.Helper()
+	if err := os.WriteFile(s.path(name), []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // read is the text of a file that handlers of the test have written; "" if there is none.
 func (s *site) read(name string) string {
 	s.t.Helper()

@@ -1,6 +1,9 @@
 package cli_test
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,6 +48,7 @@ command = ["sh", "-c", "test $JOB_ATTEMPT != 1 || sleep 0.9"]
 // 78 says that the settings are wrong, and who else would know. Its queue is not lost: the reload starts it again, and
 // the job has had its attempt.
 func TestHandlerThatExits78ParksItsQueueUntilTheNextReload(t *testing.T) {
+	t.Parallel()
 	file := `
 [[worker]]
 queue = "go"
@@ -104,6 +108,7 @@ command = ["true"]
 // Whichever the supervisor hears of first, it stops the other child and leaves no process. A lease may stay, for who
 // died cannot give it back: the exit status says so, and the next start waits for nothing.
 func TestChildKilledInTheMomentOfTermHoldsNothingUp(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, twoQueues)
 	for range 5 {
 		p := s.run()
@@ -117,6 +122,36 @@ func TestChildKilledInTheMomentOfTermHoldsNothingUp(t *testing.T) {
 	p := s.run()
 	p.ready("github")
 	p.ready("slack")
+	p.stop()
+	s.cleanEnd("")
+}
+
+// A deploy that puts another binary in place, or removes it, must not mix two versions: a new child is what its
+// supervisor is.
+func TestChildrenAreWhatTheirSupervisorIsWhateverBecomesOfTheFile(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, twoQueues)
+	cmd := s.command([]string{"run"}, dividedEnv+"=10")
+	copied := s.path("queuekeeper")
+	if out, err := exec.Command("cp", cmd.Path, copied).CombinedOutput(); err != nil {
+		t.Fatalf("copy the program: %v: %s", err, out)
+	}
+	cmd.Path = copied
+	p := s.start(cmd)
+	for n, deploy := range []func() error{
+		func() error { return os.Rename(s.path("next"), copied) },
+		func() error { return os.Remove(copied) },
+	} {
+		s.script("next", "exit 3")
+		child := p.ready("github")
+		if err := deploy(); err != nil {
+			t.Fatal(err)
+		}
+		kill(t, child)
+		p.logs(fmt.Sprintf(`child started: queue=github pid=\d+ n=%d`, n+2))
+		s.until(`select pid <> $1 and supervisor is not null from queues where queue = 'github'`, child)
+	}
+	p.more(`status: .* binary="replaced on disk since the start"`, func() { p.signal(syscall.SIGUSR1) })
 	p.stop()
 	s.cleanEnd("")
 }

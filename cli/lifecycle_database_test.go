@@ -102,6 +102,32 @@ func TestTermWithoutADatabaseSaysThatLeasesMayRemain(t *testing.T) {
 	second.works()
 }
 
+// A child that dies while the database is down has a successor all the same, which waits like the others.
+func TestChildKilledWithoutADatabaseIsBackWithIt(t *testing.T) {
+	t.Parallel()
+	cluster := testdb.Own(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s := siteAt(t, cluster.URL("postgres"), twoQueues)
+	p := s.run()
+	github, slack := p.ready("github"), p.ready("slack")
+	if err := cluster.Halt(ctx); err != nil {
+		t.Fatal(err)
+	}
+	kill(t, github)
+	p.logs(`child started: queue=github pid=\d+ n=2`)
+	p.logs(`waiting for the database: queue=github`)
+	if err := cluster.Resume(ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.conn = testdb.Connect(t, s.url)
+	p.ready("github")
+	if now := p.ready("slack"); now != slack {
+		t.Errorf("child of slack: got process %d, want still %d", now, slack)
+	}
+	p.works()
+}
+
 func TestRunWaitsForAReadOnlyDatabase(t *testing.T) {
 	s := newSite(t, twoQueues)
 	s.database(`set default_transaction_read_only = on`)

@@ -9,6 +9,7 @@ import (
 // The machine lets the supervisor open nothing more: no pipe, so no child. The others work on, and the queue is back
 // once there is room again.
 func TestChildThatCannotBeStartedIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, twoQueues)
 	p := s.run()
 	github, slack := p.ready("github"), p.ready("slack")

@@ -19,11 +19,12 @@ func (s *site) runWatched() *process {
 	return s.run(fmt.Sprint(watchedEnv, "=", watched))
 }
 
-// sleeper has a queue whose jobs hang in their first attempt, and one beside it.
+// sleeper has a queue whose first job hangs, and one beside it.
 const sleeper = `
 [[worker]]
 queue = "github"
-command = ["sh", "-c", "test $JOB_ATTEMPT != 1 || sleep 30"]
+max_attempts = 1
+command = ["sh", "-c", "test $JOB_ID != 1 || sleep 30"]
 [[worker]]
 queue = "slack"
 command = ["true"]
@@ -31,21 +32,21 @@ command = ["true"]
 
 // It neither works nor dies: only a kill frees its queue and ends what it started. What it was running may be why,
 // so the attempt counts.
-func TestChildThatHangsIsReplacedAndItsJobComesBack(t *testing.T) {
+func TestChildThatHangsIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, sleeper)
 	p := s.runWatched()
 	github, slack := p.ready("github"), p.ready("slack")
 	s.insert("github", "Sync")
 	s.running("sleep 30")
+	s.insert("github", "Sync")
 	send(t, syscall.SIGSTOP, github)
-	s.until(`select state = 'pending' from jobs`)
+	s.until(`select state = 'done' from jobs where id = 2`)
 	s.gone("sleep 30")
-	got := value[string](s, `select format('%s %s %s', attempts, excused, last_error) from jobs`)
-	if want := "1 0 child hung: it gave no sign of life for " + (wire.Default().Silent / watched).String(); got != want {
-		t.Errorf("attempts, excused, last_error: got %q, want %q", got, want)
+	got := value[string](s, `select format('%s %s %s %s', state, attempts, excused, last_error) from jobs where id = 1`)
+	if want := "dead 1 0 child hung: it gave no sign of life for " + (wire.Default().Silent / watched).String(); got != want {
+		t.Errorf("state, attempts, excused, last_error: got %q, want %q", got, want)
 	}
-	s.allDone()
 	if now := p.ready("github"); now == github {
 		t.Errorf("child of github: got process %d still, want another", now)
 	}
@@ -53,15 +54,14 @@ func TestChildThatHangsIsReplacedAndItsJobComesBack(t *testing.T) {
 		t.Errorf("child of slack: got process %d, want still %d", now, slack)
 	}
 	p.stop()
-	s.cleanEnd("1 done")
+	s.cleanEnd("1 dead, 1 done")
 }
 
 func TestChildThatNeverComesUpIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, sleeper)
 	s.write("hang-github", "")
-	s.insert("github", "Sync")
-	s.exec(`update jobs set attempts = 1`) // the next does not sleep
+	s.exec(`insert into jobs (queue, name) values ('slack', 'Post'), ('github', 'Sync')`)
 	p := s.runWatched()
 	slack := p.ready("slack")
 	p.logs(`child died: queue=github .* n=1 cause="child hung: it did not come up for ` + (wire.Default().Boot / watched).String() + `"`)
@@ -73,7 +73,7 @@ func TestChildThatNeverComesUpIsReplaced(t *testing.T) {
 		t.Errorf("child of slack: got process %d, want still %d", now, slack)
 	}
 	p.stop()
-	s.cleanEnd("1 done")
+	s.cleanEnd("2 done")
 }
 
 // As after the sleep of a laptop: whoever was stopped itself has missed its own time, not that of others.
@@ -87,7 +87,6 @@ func TestAllStoppedForAWhileGoOnAsBefore(t *testing.T) {
 	all := append([]int{p.cmd.Process.Pid, command}, before...)
 	send(t, syscall.SIGSTOP, all...)
 	time.Sleep(2 * wire.Default().Silent / watched) // part of the script
-	slices.Reverse(all)
 	send(t, syscall.SIGCONT, all...)
 	s.allDone()
 	s.insert("slack", "Post")
@@ -129,4 +128,26 @@ command = ["sh", "-c", "test $JOB_ATTEMPT != 1 || sleep 2"]
 	first.stop()
 	second.stop()
 	s.cleanEnd("1 done")
+}
+
+// The runtime writes its last words before it ends the process, and here nobody takes them.
+func TestChildThatHangsInItsLastWordsIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, `
+[[worker]]
+queue = "go"
+max_attempts = 1
+`)
+	s.insert("go", "Panic")
+	s.insert("go", "Mark")
+	cmd := s.command([]string{"run"}, dividedEnv+"=10", fmt.Sprint(watchedEnv, "=", watched))
+	fullPipe(t, cmd)
+	p := s.start(cmd)
+	s.until(`select state = 'done' from jobs where name = 'Mark'`)
+	got := value[string](s, `select state || ' ' || last_error from jobs where name = 'Panic'`)
+	if want := "dead child hung: it gave no sign of life for "; !strings.HasPrefix(got, want) {
+		t.Errorf("state, last_error: got %q, want it to begin with %q", got, want)
+	}
+	p.stop()
+	s.cleanEnd("1 dead, 1 done")
 }

@@ -15,6 +15,7 @@ import (
 
 // The program as it is delivered: with the race detector in it two hundred of its processes are too much.
 func TestTwoHundredQueuesStartAndStop(t *testing.T) {
+	t.Parallel()
 	const queues, shutdownTimeout = 200, 25 * time.Second
 	var file strings.Builder
 	for n := range queues {

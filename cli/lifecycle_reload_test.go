@@ -9,52 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"queuekeeper/internal/windows"
+	"queuekeeper/internal/testdb"
 )
-
-// paced is a file whose one queue has a rate.
-func paced(rate int) string {
-	return fmt.Sprintf("[[worker]]\nqueue = \"go\"\nmax_jobs_per_second = %d\n", rate)
-}
-
-// From slow to quick and back: the process stays, and no window is over the limit that held, the one in which it
-// changed included.
-func TestNewLimitReachesTheRunningChild(t *testing.T) {
-	t.Parallel()
-	const slow, quick = 2, 40
-	s := newSite(t, paced(slow))
-	s.exec(`insert into jobs (queue, name) select 'go', 'Mark' from generate_series(1, 300)`)
-	p := s.run()
-	child := p.ready("go")
-	limit := func(rate int) {
-		p.more(`limits changed: queue=go max_jobs_per_second=\d+ burst=1$`, func() { p.reload(paced(rate)) })
-		s.until(`select (settings ->> 'max_jobs_per_second')::int = $1 from queues`, rate)
-	}
-	s.until(`select count(*) >= 2 from jobs where state = 'done'`)
-	raised := time.Now()
-	limit(quick)
-	s.until(`select count(*) >= 20 from jobs where state = 'done'`) // at the slow rate that is 10 s
-	limit(slow)
-	lowered := time.Now()
-	s.until(`select count(*) >= $1 from jobs where state = 'done'`, value[int](s, `select count(*) + 3 from jobs where state = 'done'`))
-	raisedAgain := time.Now()
-	limit(400)
-	s.allDone()
-	for _, part := range []struct {
-		from, to time.Time
-		rate     float64
-	}{{time.Time{}, raised, slow}, {raised, lowered, quick}, {lowered, raisedAgain, slow}} {
-		starts := slices.DeleteFunc(s.marks("Mark"), func(at time.Time) bool { return at.Before(part.from) || !at.Before(part.to) })
-		if got, want := windows.Largest(starts, time.Second), windows.Allowed(part.rate, 1, time.Second); got > want {
-			t.Errorf("starts in a second at a rate of %v: got %d, want at most %d", part.rate, got, want)
-		}
-	}
-	if now := p.ready("go"); now != child {
-		t.Errorf("child: got process %d, want still %d", now, child)
-	}
-	p.stop()
-	s.cleanEnd("300 done")
-}
 
 // said is a file of two queues; one writes a word for each job.
 func said(word string) string {
@@ -95,6 +51,7 @@ func TestChangedCommandReplacesOnlyItsChildAfterItsJob(t *testing.T) {
 }
 
 func TestReloadReleasesARemovedQueueAndStartsAnAddedOne(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, twoQueues)
 	p := s.run()
 	github := p.ready("github")
@@ -116,6 +73,7 @@ func TestReloadReleasesARemovedQueueAndStartsAnAddedOne(t *testing.T) {
 
 // What is wrong with a file is told, and everything goes on as if nobody had asked.
 func TestFaultyFileChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, twoQueues)
 	p := s.run()
 	github, slack := p.ready("github"), p.ready("slack")
@@ -165,8 +123,32 @@ func (s *site) replaceFile(text string) {
 	}
 }
 
+// The old database gets everything back, the new one is worked on.
+func TestReloadMovesToAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, twoQueues)
+	p := s.run()
+	p.ready("github")
+	p.ready("slack")
+	other := siteAt(t, testdb.New(t), twoQueues)
+	p.reload(fmt.Sprintf("database_url = %q\n", other.url) + twoQueues)
+	s.until(`select bool_and(supervisor is null) from queues`)
+	moved := &process{other, p.cmd, p.out}
+	moved.ready("github")
+	moved.ready("slack")
+	for _, queue := range []string{"github", "slack"} {
+		s.insert(queue, "Sync")
+		other.insert(queue, "Sync")
+	}
+	other.allDone()
+	p.stop()
+	s.cleanEnd("2 pending")
+	other.cleanEnd("2 done")
+}
+
 // The first part is as sound as the whole. Whoever took it at its word would end a queue.
 func TestHalfWrittenFileIsTakenAsAWhole(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, twoQueues)
 	p := s.run()
 	p.ready("github")
@@ -205,6 +187,7 @@ func (p *process) reloadInParts(part, whole string) (line string, took time.Dura
 // Half of the storm comes while a reload is under way: one more follows, not a thousand. The TERM behind it is not
 // lost in it.
 func TestStormOfHangupsThenTermEndsInOrder(t *testing.T) {
+	t.Parallel()
 	s, p := inHand(t, "0.8")
 	for range 1000 {
 		p.signal(syscall.SIGHUP)
@@ -220,6 +203,7 @@ func TestStormOfHangupsThenTermEndsInOrder(t *testing.T) {
 }
 
 func TestHangupWhileEndingCallsNothingOff(t *testing.T) {
+	t.Parallel()
 	s, p := inHand(t, "0.8")
 	p.signal(syscall.SIGTERM)
 	p.logs(`children told to leave`)
@@ -231,15 +215,14 @@ func TestHangupWhileEndingCallsNothingOff(t *testing.T) {
 
 // What it lacked may be there by now.
 func TestReloadStartsAParkedQueueAgain(t *testing.T) {
+	t.Parallel()
 	file := strings.Replace(twoQueues, `["true"]`, `["./sync.sh"]`, 1)
 	s := newSite(t, file)
 	s.insert("github", "Sync")
 	p := s.run()
 	slack := p.ready("slack")
 	p.logs(`\[ERROR\] queue parked: .*queue=github .*sync.sh`)
-	if err := os.WriteFile(s.path("sync.sh"), []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	s.script("sync.sh", "true")
 	p.reload(file)
 	s.allDone()
 	if now := p.ready("slack"); now != slack {

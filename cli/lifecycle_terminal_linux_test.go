@@ -23,6 +23,7 @@ func runInTerminal(t *testing.T, seconds string) (*site, *process, *pty) {
 
 // The terminal sends it to all of its foreground group. Children are in none, nor is what they have started.
 func TestInterruptOfATerminalLetsJobsFinish(t *testing.T) {
+	t.Parallel()
 	s, p, screen := runInTerminal(t, "0.8")
 	screen.types(t, "\x03")
 	screen.shows(t, "INT again ends it now")
@@ -31,6 +32,7 @@ func TestInterruptOfATerminalLetsJobsFinish(t *testing.T) {
 }
 
 func TestSecondInterruptOfATerminalEndsWhatRuns(t *testing.T) {
+	t.Parallel()
 	s, p, screen := runInTerminal(t, "30")
 	screen.types(t, "\x03")
 	screen.shows(t, "INT again ends it now")

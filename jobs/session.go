@@ -17,6 +17,8 @@ select set_config('application_name', $1, false),
 	set_config('enable_seqscan', 'off', false),
 	set_config('enable_hashjoin', 'off', false),
 	set_config('enable_mergejoin', 'off', false),
+	-- A scan that is not to be counts as so dear that even a plan of a few rows would be compiled first, for a second.
+	set_config('jit', 'off', false),
 	set_config('default_transaction_isolation', 'read committed', false),
 	set_config('lock_timeout', $2, false),
 	set_config('statement_timeout', '0', false),

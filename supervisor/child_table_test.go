@@ -80,8 +80,8 @@ var childStates = map[string]func(*scene){
 	"restarting": func(s *scene) {
 		p := s.times()
 		p.RestartMin = time.Minute // much longer than a test
-		if s.event == "limits change" {
-			p.RestartMin = 3 * time.Second
+		if s.event == "limits change" || s.event == "is removed" {
+			p.RestartMin = 2 * time.Second
 		}
 		s.begin(p)
 		s.exits("3")
@@ -112,7 +112,12 @@ func (s *scene) times() plan {
 	case s.state == "leaving: hangs" && s.event == "is removed":
 		p.Watched, p.Shutdown = 4, 2*patience
 	}
-	if s.event == "is removed" || s.state == "ended" { // a file has a queue
+	switch {
+	case s.state == "restarting" && s.event == "is removed":
+		p.Queues = append(p.Queues, "crash-at-once") // which shows that time passes
+	case s.state == "restarting" && (s.event == "drain" || s.event == "stop"):
+		p.Queues = append(p.Queues, "drains-when-let")
+	case s.event == "is removed" || s.state == "ended": // a file has a queue
 		p.Queues = append(p.Queues, "drains")
 	}
 	return p
@@ -149,7 +154,7 @@ func (s *scene) limited() plan {
 
 func (s *scene) without() plan {
 	p := s.plan
-	p.Queues = []string{"drains"}
+	p.Queues = s.times().Queues[1:]
 	return p
 }
 

@@ -400,11 +400,16 @@ func (r *process) openFiles(t *testing.T) int {
 	return len(entries)
 }
 
+// kill kills a process, and waits until it is dead, reaped or not.
 func kill(t *testing.T, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatalf("kill %d: %v", pid, err)
 	}
+	eventuallyTrue(t, "the end of a process that was killed", func() bool {
+		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		return len(env) == 0
+	})
 }
 
 func eventuallyTrue(t *testing.T, what string, ok func() bool) {

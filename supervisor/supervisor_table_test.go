@@ -201,7 +201,7 @@ var supervisorOutcomes = map[string]func(*scene){
 		s.status()
 		s.same("ends", 0, s.did("supervisor ended"))
 		s.finish()
-		s.same("processes", s.starts, s.did("child started"))
+		s.same("processes", s.starts, s.processes())
 	},
 	"kills": func(s *scene) {
 		s.sees("child killed: it did not leave in time", 1)
@@ -239,7 +239,7 @@ func (s *scene) changesNothing() {
 	s.same("orders to leave", s.toLeave, s.leaveOrders())
 	s.finish()
 	s.same("other orders", s.orders-s.toLeave, s.did("stub is told")-s.leaveOrders())
-	s.same("processes", s.starts, s.did("child started"))
+	s.same("processes", s.starts, s.processes())
 	s.same("files read", s.files, s.did("file is read"))
 }
 

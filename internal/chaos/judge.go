@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -124,30 +125,36 @@ func judgeEnd(r row, last attempt) error {
 }
 
 // explained reports whether something happened that ends an attempt, after this one started and before the next did.
-func explained(this, next attempt, faults []fault) bool {
+func explained(this, next attempt, faults []fault) bool { return len(between(this, next, faults)) > 0 }
+
+func between(this, next attempt, faults []fault) (found []fault) {
 	for _, f := range faults {
 		if !f.to.Before(this.starts[0]) && !f.from.After(next.starts[0]) {
-			return true
+			found = append(found, f)
 		}
 	}
-	return false
+	return found
 }
 
-// judgeCount sees that no attempt counts but the last, one that failed, and those that died with their process.
+// judgeCount sees that what counts is the last attempt, those that failed, and those that died with their process. Of
+// these some may never have started; and of those in whose time something else happened too nobody knows.
 func judgeCount(r row, ran []attempt, faults []fault) error {
-	most := 1
+	least, most := 1, 1
 	for _, f := range faults {
 		if f.kills {
 			most++
 		}
 	}
-	for _, a := range ran {
-		if a.end == failMark {
-			most++
+	for i := range len(ran) - 1 {
+		switch {
+		case ran[i].end == failMark:
+			least, most = least+1, most+1
+		case !slices.ContainsFunc(between(ran[i], ran[i+1], faults), func(f fault) bool { return !f.kills }):
+			least++
 		}
 	}
-	if counted := r.Attempts - r.Excused; counted > most {
-		return fmt.Errorf("attempts that count: got %d, want at most %d", counted, most)
+	if counted := r.Attempts - r.Excused; counted < least || counted > most {
+		return fmt.Errorf("attempts that count: got %d, want %d to %d", counted, least, most)
 	}
 	return nil
 }

@@ -54,7 +54,8 @@ func TestJudgeFindsWhatIsWrong(t *testing.T) {
 		"started after the kill":    {done(2, 1), []attempt{ended(1, 1300, ""), ended(2, 1900, doneMark)}, kill, "nothing in between"},
 		"failed and repeated":       {done(2, 0), []attempt{ended(1, 0, failMark), ended(2, 1900, doneMark)}, nil, ""},
 		"stopped and excused":       {done(2, 1), twice, quit, ""},
-		"stopped, and it counts":    {done(2, 0), twice, quit, "attempts that count: got 2, want at most 1"},
+		"stopped, and it counts":    {done(2, 0), twice, quit, "attempts that count: got 2, want 1 to 1"},
+		"killed, and it is excused": {done(2, 1), twice, kill, "attempts that count: got 1, want 2 to 2"},
 		"of another queue":          {done(2, 1), twice, []fault{{queue: "other", from: at(1100), to: at(1200)}}, "nothing in between"},
 		"of commands":               {done(2, 1), twice, []fault{{queue: everyQueue, commands: true, from: at(1100), to: at(1200)}}, "nothing in between"},
 	} {

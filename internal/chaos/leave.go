@@ -28,8 +28,8 @@ var waysOut = []wayOut{
 	{name: "TERM to every process", signals: []syscall.Signal{syscall.SIGTERM}, all: true},
 }
 
-// between is how long after one signal the next comes.
-const between = 20 * time.Millisecond
+// apart is how long after one signal the next comes.
+const apart = 20 * time.Millisecond
 
 // leave tells all supervisors to go, and looks at what they leave.
 func (r *round) leave(ctx context.Context) error {
@@ -39,7 +39,7 @@ func (r *round) leave(ctx context.Context) error {
 		if err := r.tell(leaving, sig); err != nil {
 			return err
 		}
-		pause(ctx, between)
+		pause(ctx, apart)
 	}
 	if r.way.cuts || r.way.all {
 		r.note(f, late)

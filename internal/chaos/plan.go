@@ -30,8 +30,8 @@ var queues = []queue{
 	{name: "slow", perSecond: 4, burst: 1, concurrency: 2, jobs: 12},
 	{name: "plain", burst: 1, concurrency: 1, jobs: 40},
 	{name: "wide", burst: 1, concurrency: 10, jobs: 200},
-	{name: "command", burst: 1, concurrency: 1, command: true, jobs: 25},
-	{name: "commands", burst: 1, concurrency: 10, command: true, jobs: 60},
+	{name: "command", burst: 1, concurrency: 1, command: true, jobs: 10},
+	{name: "commands", burst: 1, concurrency: 10, command: true, jobs: 50},
 }
 
 const withLimit = 3 // of them
@@ -110,10 +110,14 @@ func chooseJobs(r *rand.Rand, queues []queue) [][]job {
 	return all
 }
 
-// chooseJob makes most jobs short. Those that fail once come early, so that their back-off is over in time.
+// chooseJob makes most jobs short, but commands long enough for one that outlives its child to meet the next. Jobs
+// that fail once come early, so that their back-off is over in time.
 func chooseJob(r *rand.Rand, q queue, batch int) job {
 	long := r.Float64()
 	j := job{queue: q, name: workName, ms: int(300 * long * long * long)}
+	if q.command {
+		j.ms = int(600 * long)
+	}
 	switch chance := r.IntN(24); {
 	case chance == 0:
 		j.name = refuseName

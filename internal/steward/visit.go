@@ -63,11 +63,6 @@ func prepare(ctx context.Context, conn *pgx.Conn, schema string) (migrations.Sta
 	if err := jobs.PrepareSession(ctx, conn, "queuekeeper steward", patience); err != nil {
 		return migrations.State{}, err
 	}
-	// To a planner that is told to avoid sequential scans, one of a small table costs so much that it would be compiled
-	// first, for a second.
-	if _, err := conn.Exec(ctx, `select set_config('jit', 'off', false)`); err != nil {
-		return migrations.State{}, fmt.Errorf("prepare session: %w", err)
-	}
 	return migrations.Check(ctx, conn, schema)
 }
 
