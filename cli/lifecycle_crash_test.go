@@ -25,13 +25,17 @@ func TestSignalToAChildCostsAtMostTheAttemptOfItsJob(t *testing.T) {
 [[worker]]
 queue = "github"
 max_attempts = 1
-command = ["sh", "-c", "test $JOB_ATTEMPT != 1 || sleep 0.9"]
+command = ["sh", "-c", "test $JOB_ATTEMPT != 1 || `+untilLet+`"]
 `)
 			p := s.run()
 			child := p.ready("github")
 			s.insert("github", "Sync")
-			s.running("sleep 0.9")
+			s.running("sh -c test")
 			send(t, sig, child)
+			if sig == syscall.SIGTERM {
+				p.logs(draining)
+				s.let()
+			}
 			s.until(`select state in ('done', 'dead') from jobs`)
 			got := value[string](s, `select format('%s %s %s %s', state, attempts, excused, last_error) from jobs`)
 			if !strings.HasPrefix(got, want) {
@@ -83,7 +87,7 @@ func TestSupervisorStartedRightAfterOneWasKilledNeverOverlaps(t *testing.T) {
 [[worker]]
 queue = "github"
 max_attempts = 1
-command = ["sh", "-c", "mkdir working && sleep 0.25 && rmdir working"]
+command = ["sh", "-c", "mkdir working && sleep 0.4 && rmdir working"]
 [[worker]]
 queue = "slack"
 command = ["true"]
@@ -93,7 +97,7 @@ command = ["true"]
 	for range 3 {
 		p.ready("github")
 		p.ready("slack")
-		s.running("sleep 0.25")
+		s.running("sleep 0.4")
 		kill(t, p.cmd.Process.Pid)
 		next := s.run()
 		p.exits(-1)

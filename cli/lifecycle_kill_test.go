@@ -113,21 +113,12 @@ max_jobs_per_second = 20
 }
 
 func TestChildrenOfAKilledSupervisorDrainAndLeave(t *testing.T) {
-	s := newSite(t, `
-[[worker]]
-queue = "github"
-command = ["sleep", "0.5"]
-[[worker]]
-queue = "slack"
-command = ["true"]
-`)
-	p := s.run()
-	p.ready("slack")
-	s.insert("github", "Sync")
-	s.running("sleep 0.5")
-	s.insert("github", "Sync") // not started any more
+	s, p := inHand(t, "25s")
 	kill(t, p.cmd.Process.Pid)
 	p.exits(-1)
+	p.logs(draining)
+	s.insert("github", "Sync") // not started any more
+	s.let()
 	eventually.OK(t, patience, func() error {
 		if left := s.processes(""); len(left) > 0 {
 			return fmt.Errorf("processes after the supervisor's end: got %v, want none", left)

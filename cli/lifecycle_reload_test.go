@@ -12,12 +12,12 @@ import (
 	"queuekeeper/internal/testdb"
 )
 
-// said is a file of two queues; one writes a word for each job.
+// said is a file of two queues. The jobs of one write a word when they begin and, once they are let, when they end.
 func said(word string) string {
 	return `
 [[worker]]
 queue = "github"
-command = ["sh", "-c", "echo ` + word + ` begins >>ran; sleep 0.7; echo ` + word + ` ends >>ran"]
+command = ["sh", "-c", "echo ` + word + ` begins >>ran; ` + untilLet + `; echo ` + word + ` ends >>ran"]
 [[worker]]
 queue = "slack"
 command = ["true"]
@@ -30,9 +30,11 @@ func TestChangedCommandReplacesOnlyItsChildAfterItsJob(t *testing.T) {
 	p := s.run()
 	github, slack := p.ready("github"), p.ready("slack")
 	s.insert("github", "Sync")
-	s.running("sleep 0.7")
+	s.running("sh -c echo old begins")
 	s.insert("github", "Sync")
 	p.reload(said("new"))
+	p.logs(draining)
+	s.let()
 	s.allDone()
 	if got, want := s.read("ran"), "old begins\nold ends\nnew begins\nnew ends\n"; got != want {
 		t.Errorf("commands: got %q, want %q", got, want)
@@ -188,11 +190,13 @@ func (p *process) reloadInParts(part, whole string) (line string, took time.Dura
 // lost in it.
 func TestStormOfHangupsThenTermEndsInOrder(t *testing.T) {
 	t.Parallel()
-	s, p := inHand(t, "0.8")
+	s, p := inHand(t, "25s")
 	for range 1000 {
 		p.signal(syscall.SIGHUP)
 	}
 	p.signal(syscall.SIGTERM)
+	p.logs(draining)
+	s.let()
 	p.exits(0)
 	for _, queue := range []string{"github", "slack"} {
 		if got := p.children(queue); got != 1 {
@@ -204,11 +208,12 @@ func TestStormOfHangupsThenTermEndsInOrder(t *testing.T) {
 
 func TestHangupWhileEndingCallsNothingOff(t *testing.T) {
 	t.Parallel()
-	s, p := inHand(t, "0.8")
+	s, p := inHand(t, "25s")
 	p.signal(syscall.SIGTERM)
 	p.logs(`children told to leave`)
 	p.signal(syscall.SIGHUP)
 	p.logs(`already ending: hangup ignored`)
+	s.let()
 	p.exits(0)
 	s.cleanEnd("1 done")
 }

@@ -27,6 +27,7 @@ type child struct {
 	failures int          // ends and failed starts since the last that were forgotten
 	deaths   []jobs.Death // since one was last ready
 	leased   bool         // an incarnation was ready and no later one has said that the lease is free
+	leaseEnd time.Time    // when that lease has run out at the latest, if no incarnation lives
 
 	detail   string // why it waits or is parked, for people
 	lastExit string // how the last incarnation ended that was not asked to; "": none did
@@ -118,6 +119,7 @@ func (s *supervisor) ready(i *incarnation) {
 func (s *supervisor) exited(e exit) {
 	i, c := e.of, e.of.child
 	c.alive = nil
+	c.leaseEnd = time.Now().Add(i.lease)
 	s.changed = true
 	i.leaveReady(s.Times.RestartForget)
 	if i.hung != "" {

@@ -69,14 +69,8 @@ var childOutcomes = map[string]func(*scene){
 		s.endsAndStarts("child ended")
 		s.finish()
 	},
-	"killed after shutdown_timeout, excused": func(s *scene) {
-		s.isKilled(true)
-		s.plan.Shutdown = patience // the end takes its time
-		s.takesOn(s.plan)
-		s.finish()
-	},
 	"killed after 5 s, counts": func(s *scene) {
-		s.isKilled(false)
+		s.isKilled()
 		s.finish()
 	},
 	"the next has them": func(s *scene) {
@@ -215,11 +209,10 @@ func (s *scene) hangs(what string, after time.Duration) {
 	s.finish()
 }
 
-func (s *scene) isKilled(excused bool) {
+func (s *scene) isKilled() {
 	s.sees("child killed: it did not leave in time", s.n)
-	how := map[bool]string{false: "child died", true: "child ended"}[excused]
-	if death, _ := s.endsAndStarts(how); death.Ours != excused {
-		s.Errorf("death: got excused %v, want %v", death.Ours, excused)
+	if death, _ := s.endsAndStarts("child died"); death.Ours {
+		s.Error("death: got it excused, want it counted")
 	}
 }
 

@@ -31,7 +31,7 @@ var leavingTable = table{
 	{"exits 75", "the next starts at once", "is replaced", "— no process", "— no process", "— no process"},
 	{"exits 78", "the next starts at once", "is parked", "— no process", "— no process", "— no process"},
 	{"dies", "the next starts at once", "starts again", "— no process", "— no process", "— no process"},
-	{"is silent", "killed after shutdown_timeout, excused", "killed after 5 s, counts", "— no process", "— no process", "— no process"},
+	{"is silent", "hangs after 15 s", "killed after 5 s, counts", "— no process", "— no process", "— no process"},
 	{"settings change", "the next has them", "the next has them", "starts at once", "starts at once", "starts at once"},
 	{"limits change", "the next has them", "the next has them", "the next has them", "starts at once", "starts at once"},
 	{"is removed", "ended when it has left", "ended when it has left", "ended", "ended", "— not in the file"},
@@ -140,9 +140,6 @@ func (s *scene) changed() plan {
 	p := s.plan
 	p.Queues = s.times().Queues
 	p.Attempts = map[string]int{puppet: p.Attempts[puppet] + 1}
-	if s.event == "is silent" {
-		p.Shutdown = time.Second
-	}
 	return p
 }
 

@@ -54,6 +54,7 @@ type incarnation struct {
 	orders   *outbox       // what writeControl has to write
 	reaped   chan struct{} // closed when the process is gone
 	memory   int64         // its memory_limit
+	lease    time.Duration // how long it may go on after the last sign of it
 
 	is         string // what it last said of itself
 	detail     string // and for people
@@ -90,6 +91,7 @@ func (s *supervisor) spawn(c *child) (*incarnation, error) {
 		orders:   newOutbox(),
 		reaped:   make(chan struct{}),
 		memory:   c.made.worker.MemoryLimit,
+		lease:    c.made.lease,
 		started:  time.Now(),
 	}
 	theirs, err := i.pipes()

@@ -36,11 +36,16 @@ func (s *supervisor) reload(ctx context.Context) {
 	case s.Reload == nil:
 		s.Log.Warn("hangup ignored: the file is read at start only", "file", s.File.Path)
 		return
-	case s.reloading.cancel != nil:
+	}
+	s.endQuiet()
+	if s.reloading.cancel != nil {
 		s.asked = true
 		return
 	}
-	s.endQuiet()
+	s.readFile(ctx)
+}
+
+func (s *supervisor) readFile(ctx context.Context) {
 	s.notify.reloading()
 	ctx, s.reloading.cancel = context.WithCancel(ctx)
 	now := s.File
@@ -74,7 +79,7 @@ func (s *supervisor) reloaded(ctx context.Context, r reloaded) {
 	s.notify.ready(s.summary())
 	if s.asked {
 		s.asked = false
-		s.reload(ctx)
+		s.readFile(ctx)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"queuekeeper/internal/wire"
 )
@@ -160,4 +161,43 @@ func eventuallyTold(t *testing.T, r *process, queue string, like func(*wire.Chan
 	eventuallyTrue(t, "an order as wanted", func() bool {
 		return slices.ContainsFunc(r.all(t, "stub is told", queue, 0), func(e event) bool { return e.Set != nil && like(e.Set) })
 	})
+}
+
+// The later of two signals holds, also if the earlier is still waiting for its turn.
+func TestQuietThatComesAfterAWaitingHangupLasts(t *testing.T) {
+	t.Parallel()
+	p := plan{Queues: []string{"drains"}}
+	r := start(t, p)
+	r.await(t, "stub is ready", "drains", 1)
+	r.write(t, plan{Queues: p.Queues, Hangs: true})
+	r.signal(t, syscall.SIGHUP)
+	r.await(t, "reload hangs", "", 0)
+	r.signal(t, syscall.SIGHUP)
+	r.signal(t, syscall.SIGUSR1)
+	r.await(t, "status", "", 0)
+	r.signal(t, syscall.SIGUSR2)
+	eventuallyTold(t, r, "drains", func(c *wire.Changed) bool { return c.Quiet })
+	r.let(t)
+	r.awaitSome(t, 2, "file taken on", "", 0)
+	r.signal(t, syscall.SIGUSR1)
+	if got := r.awaitSome(t, 2, "status", "", 0)[1]; !got.Quiet {
+		t.Error("status after both reloads: got not quiet, want quiet")
+	}
+	r.signal(t, syscall.SIGTERM)
+	r.ends(t, wire.ExitOK)
+}
+
+// It beats, so it does not hang; but it does not leave either.
+func TestReplacedChildThatStaysIsKilledAndItsJobsAreExcused(t *testing.T) {
+	t.Parallel()
+	r := start(t, plan{Queues: []string{"stubborn"}})
+	r.await(t, "stub is ready", "stubborn", 1)
+	r.reload(t, plan{Queues: []string{"stubborn"}, Attempts: map[string]int{"stubborn": 3}, Shutdown: time.Second})
+	r.await(t, "child killed: it did not leave in time", "stubborn", 1)
+	if deaths := r.await(t, "stub has settings", "stubborn", 2).Deaths; len(deaths) != 1 || !deaths[0].Ours {
+		t.Errorf("deaths told to the next: got %v, want one, excused", deaths)
+	}
+	r.await(t, "stub is ready", "stubborn", 2)
+	r.signal(t, syscall.SIGTERM)
+	r.ends(t, wire.ExitFailed) // the next stays too
 }

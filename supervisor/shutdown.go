@@ -87,8 +87,8 @@ func (s *supervisor) killChild(i *incarnation) {
 func (s *supervisor) exitStatus() int {
 	status := wire.ExitOK
 	for _, c := range s.children {
-		if c.leased {
-			s.Log.Warn("a lease may remain until it runs out", "queue", c.queue(), "lease", c.made.lease)
+		if c.leased && time.Now().Before(c.leaseEnd) {
+			s.Log.Warn("a lease may remain until it runs out", "queue", c.queue(), "for", time.Until(c.leaseEnd).Round(time.Millisecond))
 			status = wire.ExitFailed
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"queuekeeper/internal/eventually"
 	"queuekeeper/internal/wire"
 )
@@ -177,6 +179,18 @@ func TestTERMAtAnyMomentOfTheStartLeavesNothing(t *testing.T) {
 		r.ends(t, wire.ExitOK)
 		if t.Failed() {
 			t.Fatalf("seed %d failed", seed)
+		}
+	}
+}
+
+// What an incarnation left behind days ago has run out since.
+func TestLeaseThatHasRunOutRemainsNoMore(t *testing.T) {
+	t.Parallel()
+	for ago, want := range map[time.Duration]int{29 * time.Second: wire.ExitFailed, 31 * time.Second: wire.ExitOK} {
+		s := &supervisor{Options: Options{Log: hclog.NewNullLogger()}}
+		s.children = []*child{{leased: true, leaseEnd: time.Now().Add(30*time.Second - ago)}}
+		if got := s.exitStatus(); got != want {
+			t.Errorf("exit status %v after the end of the holder, with a lease of 30s: got %d, want %d", ago, got, want)
 		}
 	}
 }

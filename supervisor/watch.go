@@ -24,12 +24,14 @@ func (s *supervisor) watch() {
 		i.age++
 		i.silent++
 		switch {
-		case i.leaving:
-			s.countDown(i)
+		case i.hung != "" || i.killed:
 		case !i.up && i.age > s.ticks(s.Times.Boot):
 			s.giveUp(i, "did not come up", s.Times.Boot)
 		case i.up && i.silent > s.ticks(s.Times.Silent):
 			s.giveUp(i, "gave no sign of life", s.Times.Silent)
+		}
+		if i.leaving {
+			s.countDown(i)
 		}
 	}
 }
@@ -39,7 +41,7 @@ func (s *supervisor) ticks(d time.Duration) int { return int((d + s.Times.Tick -
 
 // foundStale takes how long the child's loop has not come round. The child counts that by its own beats.
 func (s *supervisor) foundStale(i *incarnation, age time.Duration) {
-	if age >= s.Times.Stale && !i.leaving {
+	if age >= s.Times.Stale && i.hung == "" && !i.killed {
 		s.giveUp(i, "did nothing", age)
 	}
 }
@@ -54,10 +56,13 @@ func (s *supervisor) giveUp(i *incarnation, what string, d time.Duration) {
 	s.leave(i, wire.Stop, s.Times.Hanging)
 }
 
-// leave asks a child to leave and has it killed if it has not after so long.
+// leave asks a child to leave and has it killed if it has not after so long, or earlier if that was said before.
 func (s *supervisor) leave(i *incarnation, do string, within time.Duration) {
-	i.leaving = true
-	i.killIn = s.ticks(within) + 1
+	killIn := s.ticks(within) + 1
+	if i.leaving {
+		killIn = min(killIn, i.killIn)
+	}
+	i.leaving, i.killIn = true, killIn
 	i.orders.put(wire.Control{Do: do, Within: within})
 	s.changed = true
 }
