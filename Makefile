@@ -32,10 +32,9 @@ bench: ## measure, on a private Postgres, against this machine's own limits
 smoke: ## run the real thing for a minute and check its promises
 	CGO_ENABLED=0 go run ./internal/smoke
 
-chaos: ## kill, stop and cut at random for ROUNDS=20 rounds of a SEED, and check that nothing comes of it
-	CGO_ENABLED=0 go run ./internal/chaos -rounds $(ROUNDS) $(if $(SEED),-seed $(SEED))
-
 ROUNDS ?= 20
+chaos: ## kill, stop and cut off what runs at random, ROUNDS=20 times; SEED=n does it again
+	CGO_ENABLED=0 go run ./internal/chaos -rounds $(ROUNDS) $(if $(SEED),-seed $(SEED))
 
 deps: ## install what building and testing needs, or say the command to type
 	@scripts/deps.sh

@@ -22,6 +22,9 @@ type connection struct {
 	failures int           // of operations, in a row
 }
 
+// maxConnect is how long a connection, and the first word on it, may take: well under wire.Times.Boot.
+const maxConnect = 10 * time.Second
+
 // connected is the answer to connect.
 type connected struct {
 	schema  string
@@ -37,7 +40,7 @@ func (c *loop) connect() op {
 	return func(l *link) any {
 		l.close()
 		l.heard.And(^uint32(heardBroken))
-		ctx, cancel := context.WithTimeout(context.Background(), min(lease/3, 10*time.Second))
+		ctx, cancel := context.WithTimeout(context.Background(), min(lease/3, maxConnect))
 		defer cancel()
 		schema, listens, err := l.connect(ctx, url, schema, channel, name, lease)
 		if err != nil {

@@ -57,9 +57,11 @@ type acquired struct {
 func (c *loop) bid(free *jobs.Seen) op {
 	c.holder.C++
 	c.bidFor = limit(c.set.Worker)
+	c.say(wire.Status{Is: wire.Bidding})
 	heldBefore := c.mayHold
 	c.mayHold = true
-	schema, queue, within := jobs.Schema(c.schema), c.set.Worker.Queue, c.opTimeout()
+	// However long a lease is, the supervisor must hear in time that it is the database that is waited for.
+	schema, queue, within := jobs.Schema(c.schema), c.set.Worker.Queue, min(c.opTimeout(), maxConnect)
 	bid := jobs.Bid{
 		Holder: c.holder, TTL: c.set.Lease, Limits: limits(c.set.Worker), Settings: shown(c.set.Worker),
 		Epoch: c.epoch, Held: c.holding(), Free: free, Deaths: c.set.Deaths, Backoff: c.backoff,
@@ -159,6 +161,8 @@ func (c *loop) standBy(rival *jobs.HeldError) {
 	}
 	if c.report(wire.StandingBy, rival.Holder.Name()) {
 		c.log.Info("standing by", "holder", rival.Holder.Name(), "lease_ends_in", rival.ExpiresIn.Round(time.Second))
+	} else {
+		c.say(c.said) // what came of the bid
 	}
 }
 

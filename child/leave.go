@@ -55,28 +55,32 @@ func (c *loop) ordered(o wire.Control, ok bool) {
 	}
 }
 
-// drain starts nothing more. What runs may finish for four fifths of the time.
+// drain starts nothing more. What runs may finish for four fifths of the time. Told again it may take less time than it
+// was given first, but never more.
 func (c *loop) drain(within time.Duration, code int) {
+	now := time.Now()
+	jobsUntil, exitAt := now.Add(within*4/5), now.Add(beforeKill(within))
 	if c.draining {
+		c.jobsUntil, c.exitAt = earlier(c.jobsUntil, jobsUntil), earlier(c.exitAt, exitAt)
 		return
 	}
-	now := time.Now()
 	c.draining, c.exitCode = true, code
-	c.jobsUntil, c.exitAt = now.Add(within*4/5), now.Add(beforeKill(within))
+	c.jobsUntil, c.exitAt = jobsUntil, exitAt
 	c.unplan()
-	c.log.Info("draining", "jobs", len(c.running), "within", within)
+	c.log.Info("draining", "jobs", len(c.running), "jobs_have", time.Until(jobsUntil).Round(time.Millisecond), "within", within)
 }
 
 // stop ends what runs, now.
 func (c *loop) stop(within time.Duration) {
 	c.drain(within, wire.ExitOK)
-	now := time.Now()
-	if now.Before(c.jobsUntil) {
-		c.jobsUntil = now
+	c.jobsUntil = earlier(c.jobsUntil, time.Now())
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
 	}
-	if end := now.Add(beforeKill(within)); end.Before(c.exitAt) {
-		c.exitAt = end
-	}
+	return b
 }
 
 // beforeKill is a little less than within: at its end the supervisor kills.
@@ -99,7 +103,7 @@ func (c *loop) guardExit() {
 		c.leave(wire.ExitFailed)
 		return
 	}
-	if !c.mayHold && !c.busy {
+	if !c.mayHold {
 		c.leave(c.exitCode) // no lease of ours can be in the database
 	}
 }

@@ -3,6 +3,7 @@ package child
 import (
 	"encoding/json"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -54,7 +55,13 @@ func (r *reporter) run(to *json.Encoder, every time.Duration) {
 	}
 }
 
+// maxDetail keeps a status, however its detail is escaped, within what a supervisor reads as one line; in bytes.
+const maxDetail = 2 << 10
+
 func (r *reporter) say(s wire.Status) {
+	if len(s.Detail) > maxDetail {
+		s.Detail = strings.ToValidUTF8(s.Detail[:maxDetail], "") + "…"
+	}
 	select {
 	case r.lines <- s:
 	default:

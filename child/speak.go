@@ -71,7 +71,7 @@ func (c *loop) speak() {
 		c.do(c.release())
 	case c.due(c.sweepAt):
 		c.do(c.sweep())
-	case !c.described:
+	case !c.described && !c.bare:
 		c.do(c.describe())
 	default:
 		if step, needed := c.nextStep(); needed {

@@ -50,17 +50,18 @@ func (p *program) check(ctx context.Context) error {
 
 // checkHandlers tells which workers could not do a single job, or not all.
 func (p *program) checkHandlers(file config.File) config.Faults {
-	faults := p.withoutHandlers(file)
+	faults := p.startFaults(file)
 	for _, w := range file.Workers {
 		faults = append(faults, w.CheckCommands()...)
 	}
 	return faults
 }
 
-// withoutHandlers tells which workers have nothing at all to do their jobs. Unlike a command that is not there, that
+// startFaults tells what of a file cannot be run here: names in an env that are not set, and workers that have nothing
+// at all to do their jobs. Unlike a command that is not there, that
 // cannot be right later.
-func (p *program) withoutHandlers(file config.File) config.Faults {
-	var faults config.Faults
+func (p *program) startFaults(file config.File) config.Faults {
+	faults := file.CheckEnv(p.getenv)
 	for _, w := range file.Workers {
 		if _, err := handler.New(w, p.handlers, hclog.NewNullLogger()); err != nil {
 			faults = append(faults, config.Fault{Path: w.Path, Line: w.Line, Key: "worker." + w.Queue, Text: err.Error()})

@@ -83,7 +83,7 @@ func (p *program) checkForDev() error {
 		}
 		return p.getenv(name)
 	})
-	if faults := p.withoutHandlers(file); err == nil && len(faults) > 0 {
+	if faults := p.startFaults(file); err == nil && len(faults) > 0 {
 		return faults
 	}
 	if err == nil && file.DatabaseURL != standIn {
@@ -150,9 +150,9 @@ Try in another terminal, in this folder:
   psql "$DATABASE_URL" -c "insert into %[4]s (queue, name, args) values ('%[2]s', '%[3]s', '{\"n\": 1}')"
   %[5]s enqueue %[2]s %[3]s '{"n": 2}'
   %[5]s status
-  pkill -9 -f 'queuekeeper: %[2]s child'     # a new process takes over; a job that was running comes back
+  pkill -9 -P %[7]d -f ': %[2]s child'     # a new process takes over; a job that was running comes back
 Commands may be changed at any time: the next job runs what is there then. After a change of %[6]s
 press Ctrl-C here and start again.
 
-`, address, first.Queue, name, table, self, file.Path)
+`, address, first.Queue, name, table, self, file.Path, os.Getpid())
 }

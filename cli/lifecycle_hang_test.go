@@ -108,12 +108,12 @@ func TestChildThatWakesAfterItsLeaseChangesNothing(t *testing.T) {
 lease = "2s"
 [[worker]]
 queue = "github"
-command = ["sh", "-c", "test $JOB_ATTEMPT != 1 || sleep 2"]
+command = ["sh", "-c", "test $JOB_ATTEMPT != 1 || `+untilLet+`"]
 `)
 	first := s.run()
 	child := first.ready("github")
 	s.insert("github", "Sync")
-	s.running("sleep 2")
+	s.running("sh -c test")
 	second := s.run()
 	second.logs(`standing by`)
 	send(t, syscall.SIGSTOP, child)
@@ -128,26 +128,4 @@ command = ["sh", "-c", "test $JOB_ATTEMPT != 1 || sleep 2"]
 	first.stop()
 	second.stop()
 	s.cleanEnd("1 done")
-}
-
-// The runtime writes its last words before it ends the process, and here nobody takes them.
-func TestChildThatHangsInItsLastWordsIsReplaced(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, `
-[[worker]]
-queue = "go"
-max_attempts = 1
-`)
-	s.insert("go", "Panic")
-	s.insert("go", "Mark")
-	cmd := s.command([]string{"run"}, dividedEnv+"=10", fmt.Sprint(watchedEnv, "=", watched))
-	fullPipe(t, cmd)
-	p := s.start(cmd)
-	s.until(`select state = 'done' from jobs where name = 'Mark'`)
-	got := value[string](s, `select state || ' ' || last_error from jobs where name = 'Panic'`)
-	if want := "dead child hung: it gave no sign of life for "; !strings.HasPrefix(got, want) {
-		t.Errorf("state, last_error: got %q, want it to begin with %q", got, want)
-	}
-	p.stop()
-	s.cleanEnd("1 dead, 1 done")
 }

@@ -86,11 +86,11 @@ func TestFaultyFileChangesNothing(t *testing.T) {
 		{"", `queues.toml`},
 		{strings.ReplaceAll(twoQueues, "slack", "github"), `which has a worker already`},
 		{twoQueues + "[[worker]]\nqueue = \"mail\"\n", `mail`},
-		{`database_url = "postgres://nobody@127.0.0.1:1/none"` + twoQueues, `try the new database`},
+		{`database_url = "postgres://nobody@127.0.0.1:1/none"` + twoQueues, `tried in vain`},
 		{missing, `no such file`},
 	} {
 		s.replaceFile(fault.file)
-		line := p.more(`\[ERROR\] file not taken on: everything stays as it is: .*`, func() { p.signal(syscall.SIGHUP) })
+		line := p.more(`\[ERROR\] file not taken on, everything stays as it is; mend it and send HUP: .*`, func() { p.signal(syscall.SIGHUP) })
 		if !strings.Contains(line, fault.want) {
 			t.Errorf("file %q: got %q, want %q in it", fault.file, line, fault.want)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"queuekeeper/config"
@@ -16,12 +17,13 @@ func (p *program) reload(ctx context.Context, now config.File, try func(context.
 	if err != nil {
 		return config.File{}, err
 	}
-	if faults := p.withoutHandlers(file); len(faults) > 0 {
+	if faults := p.startFaults(file); len(faults) > 0 {
 		return config.File{}, faults
 	}
 	if file.DatabaseURL != now.DatabaseURL || file.Schema != now.Schema {
 		if err := try(ctx, file); err != nil {
-			return config.File{}, fmt.Errorf("try the new database: %w", err)
+			text := strings.Join(strings.Fields(err.Error()), " ") // a line for each address that was tried
+			return config.File{}, fmt.Errorf("%s: database_url or schema: tried in vain: %s", file.Path, text)
 		}
 	}
 	return file, nil

@@ -31,7 +31,7 @@ func runCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if faults := p.withoutHandlers(file); len(faults) > 0 {
+			if faults := p.startFaults(file); len(faults) > 0 {
 				return faults
 			}
 			return p.supervise(cmd.Context(), file, true)

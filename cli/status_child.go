@@ -10,7 +10,7 @@ import (
 )
 
 // heardOf is how old what a supervisor says of its children may be: it says it every minute.
-const heardOf = 3 * time.Minute
+const heardOf = 90 * time.Second
 
 // workerText says who works on the queue and what is to be known of that. Why is in the remarks: a table is no place
 // for long texts.
@@ -20,7 +20,7 @@ func workerText(q jobs.QueueStatus) string {
 		words[0] = "nobody"
 	}
 	c, fresh := q.Child, q.SeenAgo < heardOf
-	if fresh && notable(c.State) {
+	if fresh && notable(c.State) && !silent(q) {
 		words = append(words, c.State)
 	}
 	if fresh && c.LastExit != "" && c.Restarts > 0 && c.State != jobs.ChildEnded {
@@ -30,6 +30,13 @@ func workerText(q jobs.QueueStatus) string {
 		words = append(words, fmt.Sprintf("paused for %s", q.PausedFor.Round(time.Second)))
 	}
 	return strings.Join(words, ", ")
+}
+
+// silent reports whether what was said of a child cannot be so any more: it had the queue, and nobody has it now, for
+// longer than a supervisor takes to say so.
+func silent(q jobs.QueueStatus) bool {
+	had := q.Child.State == jobs.ChildReady || q.Child.State == jobs.ChildQuiet || q.Child.State == jobs.ChildLeaving
+	return had && q.Holder == "" && q.SeenAgo > 5*time.Second
 }
 
 // notable reports whether a state says more than who holds the queue.
@@ -73,7 +80,7 @@ func remarks(queues []jobs.QueueStatus) []string {
 // stateRemark is why a child is not just ready. What was said long ago is not told as a fact.
 func stateRemark(q jobs.QueueStatus) string {
 	c := q.Child
-	if !notable(c.State) {
+	if !notable(c.State) && !silent(q) {
 		return ""
 	}
 	text := c.State
@@ -81,7 +88,7 @@ func stateRemark(q jobs.QueueStatus) string {
 		text += ": " + strings.Join(strings.Fields(c.Detail), " ")
 	}
 	switch {
-	case q.SeenAgo >= heardOf:
+	case q.SeenAgo >= heardOf || silent(q):
 		return fmt.Sprintf("%s ago, when its supervisor was last heard of: %s", q.SeenAgo.Truncate(time.Second), text)
 	case c.Detail == "":
 		return "" // the table has it

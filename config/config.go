@@ -28,6 +28,7 @@ type Worker struct {
 	Jobs             []string       `json:"jobs"`                // the names it accepts; empty: any
 	Command          []string       `json:"command"`             // program and arguments; empty: a Go handler
 	CommandLine      int            `json:"command_line"`        // of its command key, for messages; 0: none
+	EnvLine          int            `json:"env_line"`            // of its env key, for messages; 0: none
 	MaxJobsPerSecond float64        `json:"max_jobs_per_second"` // 0: no limit
 	Burst            int            `json:"burst"`
 	Headroom         float64        `json:"headroom"` // a fraction: 0.01 for "1%"

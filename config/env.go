@@ -1,9 +1,25 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
+
+// CheckEnv tells which names in the env of a worker are not set. That is not in Load: whoever enqueues a job or looks at
+// the queues needs none of their secrets.
+func (f File) CheckEnv(getenv func(string) (string, bool)) Faults {
+	var faults Faults
+	for _, w := range f.Workers {
+		for _, name := range w.Env {
+			if _, set := getenv(name); !set {
+				text := fmt.Sprintf("has %q, which is not set in the environment, must be set", name)
+				faults = append(faults, Fault{Path: f.Path, Line: w.EnvLine, Key: workerTable + "." + w.Queue + ".env", Text: text})
+			}
+		}
+	}
+	return faults
+}
 
 // env tells which names in the env of w, filled from t, no worker can have for itself. A fault shows a name as the
 // file has it: what a variable put in its place may be a secret.
@@ -16,7 +32,6 @@ func (c *checker) env(t table, w *Worker) {
 		fault := func(which string) {
 			c.fault(t.lines.key("env").element(i).line, t.label+"env", "has %s, which %s", show(raw[i], false), which)
 		}
-		_, set := c.getenv(name)
 		switch {
 		case name == "QUEUEKEEPER_CHILD", strings.HasPrefix(name, "JOB_"):
 			fault("is set for each process or job, must be another name")
@@ -24,8 +39,6 @@ func (c *checker) env(t table, w *Worker) {
 			fault("the process manager sets for the supervisor alone, must be another name")
 		case slices.Contains(w.Env[:i], name):
 			fault("it has already, must be there once")
-		case !set:
-			fault("is not set in the environment, must be set")
 		}
 	}
 }

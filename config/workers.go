@@ -89,6 +89,9 @@ func (c *checker) worker(t table, w *Worker) {
 	if t.tree["command"] != nil {
 		w.CommandLine = t.lines.key("command").line
 	}
+	if t.tree["env"] != nil {
+		w.EnvLine = t.lines.key("env").line
+	}
 	c.env(t, w)
 	jobs, ok := c.child(t, jobTable)
 	if !ok {

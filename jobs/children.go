@@ -15,9 +15,10 @@ type Child struct {
 	State    string        // one of the constants below
 	Detail   string        // why, for people; "": nothing to say
 	PID      int           // 0: no process now
-	Restarts int           // processes started for the queue since the supervisor's start, but for the first
+	Restarts int           // after ends of its processes that nobody asked for, since the supervisor's start
 	LastExit string        // how the last process that died by itself ended: "exit status 3"; "": none did
 	ExitAgo  time.Duration // since then
+	Deaths   []Death       // of its processes since one was last ready; not stored
 }
 
 // The states of a child. docs/operations.md says what each means and what to do.
@@ -39,6 +40,9 @@ type Picture struct {
 	Host         string
 	Children     []Child
 	FailedReload string // why the last reload changed nothing; "": it did not fail
+
+	// Removed are those of queues that are not in the file any more and whose processes have ended. They are not stored.
+	Removed []Child
 }
 
 // StorePicture stores what has changed in a picture, and all of it that was stored longer than again ago. Of a queue

@@ -19,8 +19,9 @@ type Bid struct {
 	Epoch    int64 // under which this process last held the queue; 0: it never did
 	Held     []Ref // what it then claimed and has no acknowledged end for
 	Free     *Seen // the lease it knows to be dead though it has not run out
-	// Deaths are the causes of the deaths of earlier children of the same supervisor.
-	Deaths []Death
+	// Deaths are the causes of the deaths of earlier children of one supervisor, DeathsOf: "" is that of Holder.
+	Deaths   []Death
+	DeathsOf string
 	// Backoff is the delay before the next attempt of a job of which so many attempts count.
 	Backoff func(counted int) time.Duration
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +125,7 @@ func (l lease) cause(j stray, b Bid) (cause string, ours bool) {
 	if l.free || j.epoch != l.seen.Epoch {
 		return leftRunning, false
 	}
-	if l.holder.Supervisor == b.Holder.Supervisor {
+	if of := cmp.Or(b.DeathsOf, b.Holder.Supervisor); l.holder.Supervisor == of {
 		for _, d := range b.Deaths {
 			if d.N == l.holder.N {
 				return d.Cause, d.Ours

@@ -30,6 +30,7 @@ type child struct {
 	leaseEnd time.Time    // when that lease has run out at the latest, if no incarnation lives
 
 	detail   string // why it waits or is parked, for people
+	restarts int    // after ends that nobody asked for
 	lastExit string // how the last incarnation ended that was not asked to; "": none did
 	exitedAt time.Time
 }
@@ -80,9 +81,13 @@ func (s *supervisor) reported(r report) {
 		return
 	}
 	i.silent = 0
-	if r.status.Is == wire.Beat {
+	switch r.status.Is {
+	case wire.Beat:
 		i.jobs = r.status.Running
 		s.foundStale(i, r.status.Stale)
+		return
+	case wire.Bidding:
+		i.bid = true
 		return
 	}
 	if r.status.Detail != "" {
@@ -95,13 +100,14 @@ func (s *supervisor) reported(r report) {
 	case wire.Ready:
 		s.ready(i)
 	case wire.StandingBy: // another supervisor has the lease, so none of ours does
-		c.leased = false
+		c.leased, i.bid = false, false
 		i.leaveReady(s.Times.RestartForget)
 	case wire.Waiting:
 		i.leaveReady(s.Times.RestartForget)
 	case wire.Bye:
 		// An incarnation that never had the lease has released nothing for its predecessors.
 		c.leased = !r.status.Free || (c.leased && !i.wasReady)
+		i.bid = false
 	}
 	s.Log.Debug("child says", "queue", c.queue(), "pid", i.pid, "n", c.n, "is", r.status.Is, "detail", r.status.Detail)
 }
@@ -120,6 +126,7 @@ func (s *supervisor) exited(e exit) {
 	i, c := e.of, e.of.child
 	c.alive = nil
 	c.leaseEnd = time.Now().Add(i.lease)
+	c.leased = c.leased || i.bid // it may have acquired the queue and had no time to say so
 	s.changed = true
 	i.leaveReady(s.Times.RestartForget)
 	if i.hung != "" {
@@ -139,11 +146,11 @@ func (s *supervisor) exited(e exit) {
 		s.Log.Info("child ended", facts...)
 	case i.leaving && i.hung == "":
 		s.Log.Info("child ended", append(facts, "again_in", s.at(c, time.Now()))...)
-	case e.status == wire.ExitConfig:
+	case e.status == wire.ExitConfig && i.is == wire.Bye: // one without a last word is a handler's own
 		c.parked, c.detail = true, i.detail
 		c.exitsWith(e.cause)
-		s.Log.Error("queue parked: its settings are wrong, it is not started before the next reload", append(facts, "detail", hclog.Quote(i.detail))...)
-	case e.status == wire.ExitLater: // it asked for a new process, and has failed in nothing
+		s.Log.Error("queue parked: it cannot work as it is set up; put it right and send HUP", append(facts, "detail", hclog.Quote(i.detail))...)
+	case e.status == wire.ExitLater && i.is == wire.Bye: // it asked for a new process, and has failed in nothing
 		c.exitsWith(e.cause)
 		s.Log.Warn("child asks for a new process", append(facts, "again_in", s.at(c, i.started.Add(s.Times.RestartMin)))...)
 	default:
@@ -152,7 +159,12 @@ func (s *supervisor) exited(e exit) {
 	}
 }
 
-func (c *child) exitsWith(cause string) { c.lastExit, c.exitedAt = cause, time.Now() }
+func (c *child) exitsWith(cause string) {
+	c.lastExit, c.exitedAt = cause, time.Now()
+	if !c.parked {
+		c.restarts++
+	}
+}
 
 // mourn keeps the death for the next incarnation. Of too many the first stays, for only that one can have
 // had jobs: those after it were never ready.

@@ -24,15 +24,35 @@ func childEnv(env []string, w config.Worker, all []config.Worker) []string {
 	})
 }
 
-// runAs has cmd, which is not started yet, run as the user of that name or number, with the user's groups and HOME.
-// With no name it changes nothing.
-func runAs(cmd *exec.Cmd, name string) error {
-	if name == "" {
-		return nil
+// users are the users that the workers of a file name. Who they are is looked for outside of the loop, for a program
+// that is built with cgo may ask a server for it: with the file, at the start and at each reload.
+type users map[string]found
+
+// found is what came of looking for a user.
+type found struct {
+	who Identity
+	err error
+}
+
+func lookUp(workers []config.Worker) users {
+	all := users{}
+	for _, w := range workers {
+		if _, known := all[w.User]; !known && w.User != "" {
+			who, err := Identify(w.User)
+			all[w.User] = found{who, err}
+		}
 	}
-	who, err := Identify(name)
-	if err != nil {
-		return err
+	return all
+}
+
+// runAs has cmd, which is not started yet, run as a user, with the user's groups and HOME.
+func runAs(cmd *exec.Cmd, user found) error {
+	who := user.who
+	if user.err != nil {
+		return fmt.Errorf("%w; it is looked for again at the next hangup", user.err)
+	}
+	if who.Name == "" {
+		return nil // nobody else
 	}
 	cmd.Env = append(cmd.Env, "HOME="+who.Home, "USER="+who.Name, "LOGNAME="+who.Name) // of two entries the later holds
 	if int(who.UID) == os.Geteuid() {

@@ -63,7 +63,7 @@ func TestProcessOfAUserHasNothingOfOurs(t *testing.T) {
 	const script = `id -un; id -G; echo $HOME $USER $LOGNAME $KEPT`
 	cmd := exec.Command("sh", "-c", script)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/root", "USER=root", "KEPT=yes"}
-	if err := runAs(cmd, "nobody"); err != nil {
+	if err := runAs(cmd, lookUp([]config.Worker{{User: "nobody"}})["nobody"]); err != nil {
 		t.Fatal(err)
 	}
 	out, err := cmd.CombinedOutput()
@@ -81,7 +81,7 @@ func TestOurOwnUserTakesNoRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("sh", "-c", "echo $HOME")
-	if err := runAs(cmd, self.Username); err != nil {
+	if err := runAs(cmd, lookUp([]config.Worker{{User: self.Username}})[self.Username]); err != nil {
 		t.Fatal(err)
 	}
 	out, err := cmd.Output()
@@ -89,7 +89,7 @@ func TestOurOwnUserTakesNoRights(t *testing.T) {
 		t.Errorf("got %+v, %q, %v; want no credential and %s", cmd.SysProcAttr, out, err, self.HomeDir)
 	}
 	none := exec.Command("true")
-	if err := runAs(none, ""); err != nil || none.SysProcAttr != nil || none.Env != nil {
+	if err := runAs(none, found{}); err != nil || none.SysProcAttr != nil || none.Env != nil {
 		t.Errorf("no user: got %v, %+v, %v; want nothing changed", err, none.SysProcAttr, none.Env)
 	}
 }

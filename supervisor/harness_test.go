@@ -213,7 +213,7 @@ func start(t *testing.T, p plan, with ...func(*exec.Cmd)) *process {
 func (r *process) reload(t *testing.T, p plan) event {
 	t.Helper()
 	r.write(t, p)
-	took, refused := "file taken on", "file not taken on: everything stays as it is"
+	took, refused := "file taken on", "file not taken on, everything stays as it is; mend it and send HUP"
 	what := took
 	if p.Fault != "" {
 		what = refused
@@ -313,7 +313,7 @@ func (r *process) oneChildPerQueue(t *testing.T) {
 	}
 }
 
-const parked = "queue parked: its settings are wrong, it is not started before the next reload"
+const parked = "queue parked: it cannot work as it is set up; put it right and send HUP"
 
 // events are those so far.
 func (r *process) events(t *testing.T) []event {

@@ -60,6 +60,7 @@ type incarnation struct {
 	detail     string // and for people
 	readySince time.Time
 	wasReady   bool
+	bid        bool   // it has tried to acquire the queue, and not said what came of it
 	jobs       int    // how many it runs
 	up         bool   // it has come up: it is ready, or waits for what is not its fault
 	age        int    // ticks since it was started
@@ -173,7 +174,7 @@ func (s *supervisor) command(c *child, pipes []*os.File) (*exec.Cmd, error) {
 		ExtraFiles:  pipes,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
-	return cmd, runAs(cmd, c.made.worker.User)
+	return cmd, runAs(cmd, c.made.user)
 }
 
 // live sees the incarnation through to its end. It starts and waits for every goroutine of it; sending the

@@ -53,7 +53,7 @@ func TestChildKilledInTheMomentOfTERMKeepsNoOtherFromBeingTold(t *testing.T) {
 		pid := r.await(t, "stub is ready", victim, 1).PID
 		switch round % 4 {
 		case 0, 1:
-			kill(t, pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 			r.signal(t, syscall.SIGTERM)
 		case 2:
 			r.signal(t, syscall.SIGTERM)

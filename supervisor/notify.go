@@ -65,11 +65,17 @@ func (n *notifier) ticks() <-chan time.Time { return time.Tick(n.every()) }
 // every is half of the time after which the manager loses patience.
 func (n *notifier) every() time.Duration { return n.watchdog / 2 }
 
-// ready ends the start or a reload, be it a failed one.
-func (n *notifier) ready(status string) {
-	if n.say(daemon.SdNotifyReady + "\n" + statusNotice(status)) {
-		n.said = status
+// ready ends the start or a reload, be it a failed one. If it returns false it was not said, and must be once more: the
+// manager waits for it.
+func (n *notifier) ready(status string) bool {
+	if n.notices == nil {
+		return true // nobody waits
 	}
+	if !n.say(daemon.SdNotifyReady + "\n" + statusNotice(status)) {
+		return false
+	}
+	n.said = status
+	return true
 }
 
 // reloading starts a reload. The time has to be in the same notice: systemd waits for a reload that began after
@@ -80,9 +86,10 @@ func (n *notifier) reloading() {
 
 func (n *notifier) stopping() { n.say(daemon.SdNotifyStopping) }
 
-// status is for people. To repeat the last one costs nothing.
+// status is for people. To repeat the last one costs nothing. While many notices wait it is left for later: it must not
+// take the room of what the manager needs.
 func (n *notifier) status(text string) {
-	if text != n.said && n.say(statusNotice(text)) {
+	if text != n.said && len(n.notices) < maxNotices/2 && n.say(statusNotice(text)) {
 		n.said = text
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -23,8 +24,9 @@ type reloading struct {
 
 // reloaded is what came of reading the file again.
 type reloaded struct {
-	file config.File
-	err  error
+	file  config.File
+	users users
+	err   error
 }
 
 // reload reads the file again, beside the loop: a disk or a database may hang.
@@ -51,7 +53,7 @@ func (s *supervisor) readFile(ctx context.Context) {
 	now := s.File
 	go func() {
 		file, err := s.Reload(ctx, now)
-		s.reloading.results <- reloaded{file, err}
+		s.reloading.results <- reloaded{file, lookUp(file.Workers), err}
 	}()
 }
 
@@ -72,11 +74,12 @@ func (s *supervisor) reloaded(ctx context.Context, r reloaded) {
 	s.failed, s.changed = "", true
 	if r.err != nil {
 		s.failed = r.err.Error()
-		s.Log.Error("file not taken on: everything stays as it is", "file", s.File.Path, "error", hclog.Quote(s.failed))
+		s.Log.Error("file not taken on, everything stays as it is; mend it and send HUP", "file", s.File.Path, "error", hclog.Quote(s.failed))
 	} else {
-		s.adopt(r.file)
+		s.adopt(r.file, r.users)
 	}
-	s.notify.ready(s.summary())
+	s.owed = true
+	s.announce()
 	if s.asked {
 		s.asked = false
 		s.readFile(ctx)
@@ -84,12 +87,15 @@ func (s *supervisor) reloaded(ctx context.Context, r reloaded) {
 }
 
 // adopt makes the children those of the file, and touches none that stays as it is.
-func (s *supervisor) adopt(file config.File) {
+func (s *supervisor) adopt(file config.File, users users) {
 	if file.LogFormat != s.File.LogFormat {
 		s.Log.Warn("log_format changes with the next start only", "now", s.File.LogFormat)
 		file.LogFormat = s.File.LogFormat
 	}
-	s.File = file
+	if names := ownNames(s.File, file); len(names) > 0 {
+		s.Log.Warn("names in the environment are nobody's own any more: every queue sees them", "names", strings.Join(names, " "))
+	}
+	s.File, s.users = file, users
 	var did changes
 	for _, w := range file.Workers {
 		s.adoptWorker(w, &did)
@@ -105,6 +111,19 @@ func (s *supervisor) adopt(file config.File) {
 	if s.Adopted != nil {
 		s.Adopted(file)
 	}
+}
+
+// ownNames are those that some worker of the old file has to itself, and none of the new.
+func ownNames(before, now config.File) (names []string) {
+	for _, w := range before.Workers {
+		for _, name := range w.Env {
+			own := slices.ContainsFunc(now.Workers, func(w config.Worker) bool { return slices.Contains(w.Env, name) })
+			if !own && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // changes counts what a reload does.
@@ -129,7 +148,7 @@ func (s *supervisor) adoptWorker(w config.Worker, did *changes) {
 		s.replace(c)
 	}
 	if c.parked || c.removed { // what it lacked may be there by now, whatever the file says
-		c.parked, c.removed = false, false
+		c.parked, c.removed, c.lastExit = false, false, ""
 		c.wake()
 	}
 	c.made = next
@@ -201,15 +220,18 @@ type made struct {
 	schema      string
 	lease       time.Duration
 	env         []string
+	user        found
 }
 
 func (s *supervisor) made(w config.Worker) made {
-	return made{w, s.File.DatabaseURL, s.File.Schema, s.File.Lease, childEnv(os.Environ(), w, s.File.Workers)}
+	return made{
+		w, s.File.DatabaseURL, s.File.Schema, s.File.Lease, childEnv(os.Environ(), w, s.File.Workers), s.users[w.User],
+	}
 }
 
 // withoutLines leaves out where in the file it stands.
 func (m made) withoutLines() made {
-	m.worker.Line, m.worker.CommandLine = 0, 0
+	m.worker.Line, m.worker.CommandLine, m.worker.EnvLine = 0, 0, 0
 	jobs := map[string]config.Job{}
 	for name, j := range m.worker.Job {
 		j.CommandLine = 0

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 
 // showing is what was said of the children, and whether that still holds.
 type showing struct {
-	changed   bool // since it was last shown
-	announced bool // the process manager knows that we are ready
-	age       int  // ticks since the start
+	changed bool // since it was last shown
+	owed    bool // the process manager waits to hear that we are ready
+	age     int  // ticks since the start
 }
 
 // stateOf is what a child is, for people: docs/operations.md says what each means.
@@ -49,10 +50,14 @@ func (s *supervisor) stateOf(c *child) string {
 func (s *supervisor) picture() jobs.Picture {
 	p := jobs.Picture{Supervisor: s.id, Host: s.host, FailedReload: s.failed}
 	for _, c := range s.children {
+		seen := jobs.Child{
+			Queue: c.queue(), State: s.stateOf(c), Detail: c.detail, Restarts: c.restarts, LastExit: c.lastExit,
+			Deaths: slices.Clone(c.deaths),
+		}
 		if c.removed && c.alive == nil {
+			p.Removed = append(p.Removed, seen)
 			continue
 		}
-		seen := jobs.Child{Queue: c.queue(), State: s.stateOf(c), Detail: c.detail, Restarts: max(0, c.n-1), LastExit: c.lastExit}
 		if c.alive != nil {
 			seen.PID, seen.Detail = c.alive.pid, c.alive.detail
 		}
@@ -77,17 +82,16 @@ func (s *supervisor) show() {
 	s.announce()
 }
 
-// announce tells the process manager that we are ready: once no child is still coming up, or when it has taken long
-// enough. One queue that cannot start must not fail the start of all.
+// announce tells the process manager that we are ready, at the start and after each reload: once no child is still
+// coming up, or when that has taken long enough. One queue that cannot start must not fail the start of all.
 func (s *supervisor) announce() {
-	if s.announced || s.state > running {
+	if !s.owed || s.state > running {
 		return
 	}
 	if s.age <= s.ticks(s.Times.Announce) && s.comingUp() {
 		return
 	}
-	s.announced = true
-	s.notify.ready(s.summary())
+	s.owed = !s.notify.ready(s.summary())
 }
 
 func (s *supervisor) comingUp() bool {

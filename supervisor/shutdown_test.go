@@ -135,7 +135,8 @@ func TestExitStatusTellsWhetherALeaseMayRemain(t *testing.T) {
 		{"unreleased", "stub is ready", 1, wire.ExitFailed},
 		{"crash-ready", "child died", 2, wire.ExitFailed},
 		{"crash-at-once", "child died", 2, wire.ExitOK},
-		{"crash-ready-once", "child says", 2, wire.ExitOK}, // its successor stands by for another's lease
+		{"crash-bidding", "child died", 2, wire.ExitFailed}, // who knows what came of it
+		{"crash-ready-once", "child says", 2, wire.ExitOK},  // its successor stands by for another's lease
 	} {
 		t.Run(c.queue, func(t *testing.T) {
 			r := start(t, plan{Queues: []string{c.queue, "drains"}})

@@ -76,6 +76,9 @@ func (s *stub) act() int {
 		return s.puppet()
 	case "crash-at-once":
 		return 3
+	case "crash-bidding":
+		s.say(wire.Status{Is: wire.Bidding})
+		return 3
 	case "crash-ready":
 		s.ready()
 		return 3
@@ -146,6 +149,7 @@ func (s *stub) act() int {
 	case "later":
 		s.ready()
 		if s.settings.N <= 3 {
+			s.say(wire.Status{Is: wire.Bye, Free: true})
 			return wire.ExitLater
 		}
 		return s.obey(wire.Drain)

@@ -47,6 +47,7 @@ type Options struct {
 // the others (see incarnation.live) only send on reports and exits.
 type supervisor struct {
 	Options            // File changes with a reload, the rest is fixed
+	users    users     // of File
 	id       string    // fixed: 128 random bits in hex, new for every Run
 	host     string    // fixed
 	notify   *notifier // fixed: to the process manager
@@ -96,6 +97,9 @@ func Run(ctx context.Context, o Options) int {
 }
 
 func newSupervisor(o Options) (*supervisor, error) {
+	if err := procs.DropAmbient(); err != nil {
+		return nil, err
+	}
 	if o.Times == (wire.Times{}) {
 		o.Times = wire.Default()
 	}
@@ -108,6 +112,7 @@ func newSupervisor(o Options) (*supervisor, error) {
 	}
 	s := &supervisor{
 		Options: o,
+		users:   lookUp(o.File.Workers),
 		id:      newID(),
 		notify:  newNotifier(o.Log),
 		began:   time.Now(),
@@ -115,6 +120,7 @@ func newSupervisor(o Options) (*supervisor, error) {
 		reports: make(chan report),
 		exits:   make(chan exit),
 	}
+	s.owed = true
 	s.host, _ = os.Hostname() // "" is harmless: it only shows
 	s.reloading.results = make(chan reloaded, 1)
 	for _, w := range o.File.Workers {

@@ -209,7 +209,7 @@ var supervisorOutcomes = map[string]func(*scene){
 	},
 }
 
-const refused = "file not taken on: everything stays as it is"
+const refused = "file not taken on, everything stays as it is; mend it and send HUP"
 
 func (s *scene) dropsTheFile(do string) {
 	s.isToldTo(do)

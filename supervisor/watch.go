@@ -13,7 +13,8 @@ import (
 func (s *supervisor) watch() {
 	s.age++
 	s.announce()
-	if s.initial { // a signal may have come while the list of them was read
+	s.notify.status(s.summary()) // if there was no room for the last one
+	if s.initial {               // a signal may have come while the list of them was read
 		s.reapOrphans()
 	}
 	for _, c := range s.children {

@@ -40,7 +40,7 @@ var kinds = []kind{
 	{"restart of Postgres", 1, restartPostgres},
 }
 
-// childOf is the child an event is about: of its queue, of any supervisor, dead or alive.
+// child is the one an event is about: of its queue, of any supervisor, dead or alive.
 func (r *round) child(e *event) (p process, found bool, err error) {
 	all, err := processes(r.folder)
 	if err != nil {

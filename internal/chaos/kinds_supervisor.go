@@ -74,11 +74,11 @@ func replaceSupervisor(r *round, ctx context.Context, e *event) (string, error) 
 	return fmt.Sprintf("%s, then %s", s.name(), next.name()), nil
 }
 
-// most is how many supervisors there are at a time.
-const most = 3
+// mostSupervisors is how many there are at a time.
+const mostSupervisors = 3
 
 func oneMoreSupervisor(r *round, ctx context.Context, _ *event) (string, error) {
-	if len(r.those((*supervisor).alive)) >= most {
+	if len(r.those((*supervisor).alive)) >= mostSupervisors {
 		return "", nil
 	}
 	s, err := r.start(ctx)

@@ -16,11 +16,12 @@ type wayOut struct {
 	signals []syscall.Signal
 	all     bool // every process gets them
 	cuts    bool // what runs does not finish
+	hurries bool // nor does it where the supervisor was told before
 }
 
 var waysOut = []wayOut{
 	{name: "TERM", signals: []syscall.Signal{syscall.SIGTERM}},
-	{name: "INT", signals: []syscall.Signal{syscall.SIGINT}},
+	{name: "INT", signals: []syscall.Signal{syscall.SIGINT}, hurries: true},
 	{name: "INT twice", signals: []syscall.Signal{syscall.SIGINT, syscall.SIGINT}, cuts: true},
 	{name: "QUIT", signals: []syscall.Signal{syscall.SIGQUIT}, cuts: true},
 	{name: "TERM five times", signals: slices.Repeat([]syscall.Signal{syscall.SIGTERM}, 5)},
@@ -35,13 +36,14 @@ const apart = 20 * time.Millisecond
 func (r *round) leave(ctx context.Context) error {
 	f := fault{queue: everyQueue, commands: r.way.all, kills: r.way.all, from: time.Now()}
 	leaving := r.those((*supervisor).alive)
+	cuts := r.way.cuts || r.way.hurries && slices.ContainsFunc(leaving, func(s *supervisor) bool { return s.told })
 	for _, sig := range r.way.signals {
 		if err := r.tell(leaving, sig); err != nil {
 			return err
 		}
 		pause(ctx, apart)
 	}
-	if r.way.cuts || r.way.all {
+	if cuts || r.way.all {
 		r.note(f, late)
 	}
 	if err := r.gone(ctx, leaving); err != nil {
@@ -67,14 +69,14 @@ func (r *round) tell(leaving []*supervisor, sig syscall.Signal) error {
 
 // gone waits until no process is left. What a killed supervisor has left behind leaves by itself.
 func (r *round) gone(ctx context.Context, leaving []*supervisor) error {
-	late := time.NewTimer(shutdownTimeout + patience/2)
-	defer late.Stop()
+	enough := time.NewTimer(shutdownTimeout + patience/2)
+	defer enough.Stop()
 	for _, s := range leaving {
 		select {
 		case <-s.ended:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-late.C:
+		case <-enough.C:
 			return fmt.Errorf("%s is still there long after it was told to leave", s.name())
 		}
 	}
@@ -168,8 +170,11 @@ func (r *round) finish(ctx context.Context) error {
 	if err := r.gone(ctx, []*supervisor{s}); err != nil {
 		return err
 	}
-	if mayRemain, err := s.judge(); mayRemain || err != nil {
-		r.faultf("stopped in order, %s did not release every lease: %w", s.name(), err)
+	mayRemain, err := s.judge()
+	if err != nil {
+		r.faultf("%w", err)
+	} else if mayRemain {
+		r.faultf("%s ended with status 1 though nothing had happened to it", s.name())
 	}
 	all, err := r.standings(ctx)
 	for _, q := range all {

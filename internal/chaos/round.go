@@ -82,7 +82,8 @@ func (r *round) play(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{r.hurt, r.leave, r.finish, r.judge} {
 		began := time.Now()
 		if err := part(ctx); err != nil {
-			return err
+			r.faultf("%w", err)
+			break // what follows would be a consequence
 		}
 		r.took = append(r.took, time.Since(began))
 	}

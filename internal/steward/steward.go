@@ -49,6 +49,7 @@ type given struct {
 	shown   time.Time // when it was
 	shows   int       // pictures so far
 	files   int       // changes of the file so far
+	left    string    // the deaths in queues that nobody serves any more: what they were doing may still be running
 }
 
 // New returns the steward of a supervisor that runs with file. It does nothing before Run.
@@ -73,7 +74,7 @@ func thisProcess() jobs.Holder {
 
 // Show hands over what the children are now. It never blocks; of several pictures only the newest is stored.
 func (s *Steward) Show(p jobs.Picture) {
-	s.give(func(g *given) { g.picture, g.shown, g.shows = p, time.Now(), g.shows+1 })
+	s.give(func(g *given) { g.picture, g.shown, g.shows, g.left = p, time.Now(), g.shows+1, left(p) })
 }
 
 // Use hands over the file that holds from now on: other queues, maybe another database. It never blocks.

@@ -3,8 +3,10 @@ package steward
 import (
 	"context"
 	"errors"
+	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -43,8 +45,30 @@ func (g given) serves(queue string) bool {
 	if i < 0 {
 		return slices.ContainsFunc(g.file.Workers, func(w config.Worker) bool { return w.Queue == queue })
 	}
-	state := g.picture.Children[i].State
-	return state != jobs.ChildParked && state != jobs.ChildEnded
+	return served(g.picture.Children[i])
+}
+
+func served(c jobs.Child) bool { return c.State != jobs.ChildParked && c.State != jobs.ChildEnded }
+
+// left names the deaths in queues of a picture that nobody serves any more.
+func left(p jobs.Picture) string {
+	var deaths []string
+	for _, c := range slices.Concat(p.Children, p.Removed) {
+		if n := len(c.Deaths); n > 0 && !served(c) {
+			deaths = append(deaths, fmt.Sprint(c.Queue, " ", c.Deaths[n-1].N))
+		}
+	}
+	return strings.Join(deaths, " ")
+}
+
+// deaths are those in a queue that we served: they tell why its jobs were left.
+func (g given) deaths(queue string) []jobs.Death {
+	for _, c := range slices.Concat(g.picture.Children, g.picture.Removed) {
+		if c.Queue == queue {
+			return c.Deaths
+		}
+	}
+	return nil
 }
 
 // sweepQueue never takes a lease that lives. The error is one of the connection.
@@ -61,7 +85,11 @@ func (v *visit) sweepQueue(ctx context.Context, o jobs.Orphan) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	ended, err := v.schema.Sweep(ctx, v.conn, o, jobs.Bid{Holder: v.here, TTL: v.file.Lease, Backoff: v.retryBackoff})
+	given := v.now()
+	ended, err := v.schema.Sweep(ctx, v.conn, o, jobs.Bid{
+		Holder: v.here, TTL: v.file.Lease, Backoff: v.retryBackoff,
+		Deaths: given.deaths(o.Queue), DeathsOf: given.picture.Supervisor,
+	})
 	var held *jobs.HeldError
 	switch {
 	case errors.As(err, &held): // somebody serves it by now

@@ -149,3 +149,24 @@ func TestQueueThatIsLockedDoesNotKeepTheOthersFromBeingSwept(t *testing.T) {
 	s.becomes("pending", state, "a")
 	s.logs(0, "steward waiting")
 }
+
+// Its child died and no other follows: what it was doing does not wait for the next round, and is told why.
+func TestJobsOfAQueueThatHasJustLostItsChildComeBackAtOnce(t *testing.T) {
+	s := newSite(t)
+	deaths := []jobs.Death{{N: 1, Cause: "child killed by signal 9"}, {N: 2, Cause: "exit status 78"}}
+	p := jobs.Picture{Supervisor: "other"}
+	p.Children = []jobs.Child{{Queue: "parked", State: jobs.ChildParked, Deaths: deaths}}
+	p.Removed = []jobs.Child{{Queue: "removed", State: jobs.ChildEnded, Deaths: deaths}}
+	for _, queue := range []string{"parked", "removed"} {
+		pid, started, left := s.dead(wire.Mark("other", 1))
+		defer func() { _ = syscall.Kill(left, syscall.SIGKILL) }()
+		s.held(queue, pid, started, "1 h")
+		s.runningJob(queue)
+	}
+	r := s.run(s.file("parked"), wire.Default()) // its rounds are a minute apart
+	r.Show(p)
+	for _, queue := range []string{"parked", "removed"} {
+		s.becomes("pending", state, queue)
+		s.is("child killed by signal 9", `select last_error from jobs where queue = $1`, queue)
+	}
+}

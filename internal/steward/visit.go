@@ -23,6 +23,7 @@ type visit struct {
 	stored   int       // the number of the picture that is stored; 0: none, or not all of it
 	showAt   time.Time // when to store it again, changed or not
 	calmTill time.Time // not even a changed one is stored before this
+	left     string    // what was left when it was last swept for; see given.left
 	looked   int       // files whose queues without a worker were looked for; see given.files
 	lookAt   time.Time // when to look again
 }
@@ -106,8 +107,8 @@ func (v *visit) work(ctx, last context.Context) error {
 			return err
 		}
 	}
-	if due(v.sweepAt, now) {
-		v.sweepAt = now.Add(v.times.Sweep)
+	if left := v.now().left; due(v.sweepAt, now) || v.left != left {
+		v.sweepAt, v.left = now.Add(v.times.Sweep), left
 		return v.sweep(ctx, last)
 	}
 	return nil

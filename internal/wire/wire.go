@@ -75,6 +75,7 @@ type Status struct {
 // What a child can say of itself.
 const (
 	Hello      = "hello"       // the process runs and has read its settings
+	Bidding    = "bidding"     // it is about to try to acquire the queue
 	Ready      = "ready"       // it holds the lease and claims jobs
 	StandingBy = "standing by" // another holds the lease
 	Waiting    = "waiting"     // for the database

@@ -32,6 +32,13 @@ func main() {
 		must(procs.LimitData(int64(first) << 20))
 		must(procs.LimitData(1 << 40))
 		must(exec.Command("dd", "if=/dev/zero", "of=/dev/null", "count=1", "bs="+os.Args[3]+"M").Run())
+	case "ambient": // 0 or 1: whether to drop them
+		if first == 1 {
+			must(procs.DropAmbient())
+		}
+		out, err := exec.Command("grep", "CapAmb", "/proc/self/status").Output()
+		must(err)
+		fmt.Print(string(out))
 	case "nice": // VALUE, and then a lower one
 		nice(first)
 	}

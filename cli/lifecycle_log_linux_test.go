@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,4 +117,26 @@ concurrency = 100
 	}
 	p.exits(0)
 	s.cleanEnd("3000 done")
+}
+
+// The runtime writes its last words before it ends the process, and here nobody takes them.
+func TestChildThatHangsInItsLastWordsIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, `
+[[worker]]
+queue = "go"
+max_attempts = 1
+`)
+	s.insert("go", "Panic")
+	s.insert("go", "Mark")
+	cmd := s.command([]string{"run"}, dividedEnv+"=10", fmt.Sprint(watchedEnv, "=", watched))
+	fullPipe(t, cmd)
+	p := s.start(cmd)
+	s.until(`select state = 'done' from jobs where name = 'Mark'`)
+	got := value[string](s, `select state || ' ' || last_error from jobs where name = 'Panic'`)
+	if want := "dead child hung: it gave no sign of life for "; !strings.HasPrefix(got, want) {
+		t.Errorf("state, last_error: got %q, want it to begin with %q", got, want)
+	}
+	p.stop()
+	s.cleanEnd("1 dead, 1 done")
 }

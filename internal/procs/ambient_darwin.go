@@ -1,0 +1,4 @@
+package procs
+
+// DropAmbient does nothing here: there are no capabilities.
+func DropAmbient() error { return nil }
