@@ -49,36 +49,6 @@ command = ["sh", "-c", "test $JOB_ATTEMPT != 1 || `+untilLet+`"]
 	}
 }
 
-// 78 says that the settings are wrong, and who else would know. Its queue is not lost: the reload starts it again, and
-// the job has had its attempt.
-func TestHandlerThatExits78ParksItsQueueUntilTheNextReload(t *testing.T) {
-	t.Parallel()
-	file := `
-[[worker]]
-queue = "go"
-max_attempts = 1
-[[worker]]
-queue = "slack"
-command = ["true"]
-`
-	s := newSite(t, file)
-	s.insert("go", "Exit78")
-	s.insert("go", "Mark")
-	p := s.run()
-	slack := p.ready("slack")
-	p.logs(`\[ERROR\] queue parked: .*queue=go .*cause="exit status 78"`)
-	s.insert("slack", "Post")
-	s.until(`select state = 'done' from jobs where queue = 'slack'`)
-	p.reload(file)
-	s.until(`select state = 'dead' and last_error ~ 'exit status 78|process .* is gone' from jobs where name = 'Exit78'`)
-	s.until(`select state = 'done' from jobs where name = 'Mark'`)
-	if now := p.ready("slack"); now != slack {
-		t.Errorf("child of slack: got process %d, want still %d", now, slack)
-	}
-	p.stop()
-	s.cleanEnd("1 dead, 2 done")
-}
-
 // Children of the first finish what they have while the second stands by. Their commands would meet in the folder that
 // each makes and removes.
 func TestSupervisorStartedRightAfterOneWasKilledNeverOverlaps(t *testing.T) {

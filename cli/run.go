@@ -27,6 +27,7 @@ func runCommand(p *program) *cobra.Command {
 		Example: "  queuekeeper run -c /etc/queues.toml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			supervisor.Catch()
 			file, err := p.load()
 			if err != nil {
 				return err

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
@@ -14,9 +15,12 @@ type signals struct {
 	orphan chan os.Signal // nil unless the orphans of all processes are left to this one
 }
 
-// catchSignals catches them for the rest of the process: a repeat that arrives between the end of Run and
-// the exit must not change the exit status.
-func catchSignals() *signals {
+// Catch has the signals that Run answers to wait for it from now on: a hangup must not end a program that is still
+// reading its file. They stay caught for the rest of the process: a repeat that arrives between the end of Run and the
+// exit must not change the exit status.
+func Catch() { caught() }
+
+var caught = sync.OnceValue(func() *signals {
 	// Caught and dropped: a log whose reader is gone must not end the supervisor. Not ignored: children
 	// and their commands would inherit that.
 	catch(syscall.SIGPIPE)
@@ -32,7 +36,7 @@ func catchSignals() *signals {
 		s.orphan = catch(syscall.SIGCHLD)
 	}
 	return s
-}
+})
 
 func catch(sig os.Signal) chan os.Signal {
 	c := make(chan os.Signal, 1) // a repeat that does not fit says nothing new

@@ -79,7 +79,7 @@ type supervisor struct {
 // is left then is killed. HUP reads the file again, USR1 logs the status, USR2 has nothing claimed until the next
 // HUP. Run is for a whole process, once: it keeps catching these signals after it has returned.
 func Run(ctx context.Context, o Options) int {
-	signals := catchSignals()
+	signals := caught()
 	if err := procs.CloseOnExec(); err != nil {
 		o.Log.Warn("descriptors this process was started with may go on to children", "error", err)
 	}

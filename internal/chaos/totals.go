@@ -13,12 +13,18 @@ import (
 type totals struct {
 	jobs, repeats, remained int
 	hits                    map[string]int
-	worst                   map[string]time.Duration
+	worst                   map[string]recovery
+}
+
+// recovery is the slowest of its kind.
+type recovery struct {
+	took  time.Duration
+	round int
 }
 
 func (t *totals) add(r *round) {
 	if t.hits == nil {
-		t.hits, t.worst = map[string]int{}, map[string]time.Duration{}
+		t.hits, t.worst = map[string]int{}, map[string]recovery{}
 	}
 	t.jobs += r.count()
 	t.repeats += r.repeats
@@ -27,7 +33,9 @@ func (t *totals) add(r *round) {
 		t.hits[name] += n
 	}
 	for to, took := range r.watch.worst {
-		t.worst[to] = max(t.worst[to], took)
+		if took > t.worst[to].took {
+			t.worst[to] = recovery{took, r.number}
+		}
 	}
 }
 
@@ -42,7 +50,8 @@ func (t *totals) print(out io.Writer, rounds int, seed uint64) error {
 	fmt.Fprintf(&text, "%6d  repeats, each of a job that was in hand when something was ended\n", t.repeats)
 	fmt.Fprintf(&text, "%6d  supervisors that ended with status 1: their child had been killed just before\n", t.remained)
 	for _, to := range slices.Sorted(maps.Keys(t.worst)) {
-		fmt.Fprintf(&text, "%6.2f  s at worst from %s until its queue was acquired anew and its jobs were back\n", t.worst[to].Seconds(), to)
+		fmt.Fprintf(&text, "%6.2f  s at worst, in round %d, from %s until its queue was acquired anew and its jobs were back\n",
+			t.worst[to].took.Seconds(), t.worst[to].round, to)
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
