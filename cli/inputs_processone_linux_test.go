@@ -106,7 +106,7 @@ func zombies(t *testing.T, of int) (pids []int) {
 }
 
 // The kernel keeps from process 1 what it does not yet catch, so the signal is sent until it is heard. Until the
-// supervisor catches it, it is the Go runtime that ends process 1, with status 2.
+// supervisor hears it, it is the Go runtime that ends process 1, with status 2.
 func TestTermOfProcessOneAtAnyMomentEndsIt(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, twoQueues)
@@ -123,7 +123,7 @@ func TestTermOfProcessOneAtAnyMomentEndsIt(t *testing.T) {
 			return nil
 		})
 		want := 2
-		if strings.Contains(p.log(), "supervisor started") {
+		if strings.Contains(p.log(), "children told to leave") {
 			want = 0
 		}
 		p.exits(want)
