@@ -27,7 +27,7 @@ func TestWhatIsBeingClaimedIsNotStartedAfterTheOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			r.set.Lease = 30 * time.Second
+			r.set.Lease = 5 * time.Minute // a tenth of it is how long the Step waits for the lock
 			var starts atomic.Int32
 			r.handle("ok", func(context.Context, jobs.Job) error { starts.Add(1); return nil })
 			r.start()

@@ -36,7 +36,7 @@ func workerText(q jobs.QueueStatus) string {
 // longer than a supervisor takes to say so.
 func silent(q jobs.QueueStatus) bool {
 	had := q.Child.State == jobs.ChildReady || q.Child.State == jobs.ChildQuiet || q.Child.State == jobs.ChildLeaving
-	return had && q.Holder == "" && q.SeenAgo > 5*time.Second
+	return had && q.Child.PID != 0 && q.Holder == "" && q.SeenAgo > 5*time.Second
 }
 
 // notable reports whether a state says more than who holds the queue.
