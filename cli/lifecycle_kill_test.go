@@ -60,8 +60,11 @@ select 'github', case n when 8 then 'Sleep' else 'Quick' end from generate_serie
 		t.Errorf("second start: got %v, want not before %v", second, due)
 	}
 	starts := append(values[time.Time](s, `select started_at from jobs where queue = 'github'`), first)
-	if got, want := windows.Largest(starts, time.Second), windows.Allowed(rate, 1, time.Second); got > want {
-		t.Errorf("starts in a second: got %d, want at most %d", got, want)
+	// The first is of its claim, a quarter of a second before its start at most, and the others are as late as the
+	// message that told of them: these times hold no whole second to the limit.
+	const window = 700 * time.Millisecond
+	if got, want := windows.Largest(starts, window), windows.Allowed(rate, 1, time.Second); got > want {
+		t.Errorf("starts in %v: got %d, want at most the %d of a second", window, got, want)
 	}
 	if got, want := largestGap(s, "steady"), 2*time.Second/neighbourRate; got > want {
 		t.Errorf("largest gap between the neighbour's starts: got %v, want at most %v", got, want)
