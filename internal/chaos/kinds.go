@@ -77,8 +77,8 @@ func killsChild(sig syscall.Signal) func(*round, context.Context, *event) (strin
 		}
 		s := r.supervisors[p.of-1]
 		r.watch.disturbed(p.queue)
-		if r.watch.holder(p.queue).pid == p.Pid && s.serving() && s.failures[p.queue] == 0 {
-			r.watch.loses(p.queue, e.kind.name) // the next failures wait for their back-off
+		if r.watch.holder(p.queue).pid == p.Pid && s.quick(p.queue) {
+			r.watch.loses(p.queue, e.kind.name)
 		}
 		f := fault{queue: p.queue, kills: true, from: time.Now()}
 		if !p.send(sig) {

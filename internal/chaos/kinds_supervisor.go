@@ -55,6 +55,7 @@ func stopSupervisor(r *round, _ context.Context, e *event) (string, error) {
 	if !s.send(syscall.SIGSTOP) {
 		return "", nil
 	}
+	s.stopped = time.Now().Add(e.lasts)
 	r.continueLater(process{Process: s.cmd.Process}, e.lasts)
 	return fmt.Sprintf("%s, for %.3f s", s.name(), e.lasts.Seconds()), nil
 }

@@ -26,6 +26,7 @@ type supervisor struct {
 	err    error         // of looking for them
 
 	told, killed bool
+	stopped      time.Time       // it is, until then
 	failures     map[string]int  // how often we ended its child of a queue
 	unclean      map[string]bool // the queues whose child we did not let release its lease
 }
@@ -98,6 +99,11 @@ func (s *supervisor) alive() bool {
 
 // serving reports whether it has not been told to leave.
 func (s *supervisor) serving() bool { return s.alive() && !s.told }
+
+// quick reports whether it starts the next child of a queue at once, as it does after the first failure.
+func (s *supervisor) quick(queue string) bool {
+	return s.serving() && s.failures[queue] == 0 && time.Now().After(s.stopped)
+}
 
 func (r *round) those(are func(*supervisor) bool) (all []*supervisor) {
 	for _, s := range r.supervisors {
