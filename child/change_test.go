@@ -37,6 +37,28 @@ func TestNewLimitHoldsInTheRunningChild(t *testing.T) {
 	r.assertReleased()
 }
 
+// The loop has slept since long before the change: that time buys nothing at the new rate.
+func TestNewLimitStartsWithNothingSaved(t *testing.T) {
+	r := newRig(t)
+	r.set.Times.Beat, r.set.Times.Sweep, r.set.Lease = time.Hour, time.Hour, time.Hour
+	r.worker.MaxJobsPerSecond = 0.1
+	started := make(chan time.Time, 10)
+	r.handle("Quick", func(context.Context, jobs.Job) error { started <- time.Now(); return nil })
+	r.insert("Quick", 3)
+	r.start()
+	<-started // a new queue has one turn
+	r.until(`select count(*) = 1 from jobs where state = 'done'`)
+	<-time.After(700 * time.Millisecond) // part of the script: longer than a turn at the new rate, shorter than at the old
+	changed := time.Now()
+	r.change(func(to *wire.Changed) { to.Worker.MaxJobsPerSecond = 2 })
+	if waited := (<-started).Sub(changed); waited < 400*time.Millisecond {
+		t.Errorf("first start at 2/s: got %v after the change, want a turn later, 500ms", waited)
+	}
+	r.done(3)
+	r.stop()
+	r.assertReleased()
+}
+
 func TestQuietChildFinishesWhatRunsAndClaimsNothing(t *testing.T) {
 	r := newRig(t)
 	began, end := make(chan bool), make(chan bool)

@@ -75,11 +75,13 @@ func (c *loop) run() int {
 		case s := <-c.signals:
 			c.signalled(s)
 		case order, ok := <-c.control:
+			c.now = time.Now() // it has slept
 			c.ordered(order, ok)
 		case <-c.link.told:
 			c.listened(c.link.take())
 		case <-timer.C:
 		case r := <-c.results:
+			c.now = time.Now()
 			c.ended(r)
 			c.collect() // all that ended goes with the next Step
 		case answer := <-c.link.results:
