@@ -90,7 +90,7 @@ func (w *argsWalk) str(s []byte) error {
 	return nil
 }
 
-// escaped reads the \uXXXX at the start of s, or the two of a surrogate pair: the character and how many bytes it
+// escaped reads the \u and four digits at the start of s, or the two of a surrogate pair: the character and how many bytes it
 // took. A lone surrogate comes back as itself.
 func escaped(s []byte) (rune, int) {
 	r := hex(s)

@@ -14,8 +14,8 @@ func (s *supervisor) watch() {
 	s.age++
 	s.announce()
 	s.notify.status(s.summary()) // if there was no room for the last one
-	if s.initial {               // a signal may have come while the list of them was read
-		s.reapOrphans()
+	if s.initial {
+		s.reapOrphans() // a signal may have come while the list of them was read
 	}
 	for _, c := range s.children {
 		if c.alive == nil {
