@@ -2,6 +2,7 @@ package child
 
 import (
 	"context"
+	"reflect"
 
 	"queuekeeper/internal/wire"
 	"queuekeeper/jobs"
@@ -9,10 +10,12 @@ import (
 
 // change takes on what a supervisor may change in a running child.
 func (c *loop) change(to wire.Changed) {
-	limited := limit(to.Worker) != limit(c.set.Worker)
+	described := reflect.DeepEqual(shown(to.Worker), shown(c.set.Worker))
 	c.set.Worker, c.set.ShutdownTimeout = to.Worker, to.ShutdownTimeout
-	if limited {
-		c.pace.SetLimit(limit(to.Worker), c.now)
+	c.limiter.SetLimits(limitsOf(to.Worker), c.now)
+	c.lanes.SetLimit(laneLimit(to.Worker), c.now)
+	c.more = true // there may be room now
+	if !described {
 		c.described = false
 		c.log.Info("limits changed", "max_jobs_per_second", to.Worker.MaxJobsPerSecond, "burst", to.Worker.Burst)
 	}
@@ -20,7 +23,7 @@ func (c *loop) change(to wire.Changed) {
 		c.quiet = to.Quiet
 		c.more = true // who knows what came meanwhile
 		if c.quiet {
-			c.unplan()
+			c.unplan(nil)
 		}
 		c.log.Info("quiet", "quiet", c.quiet, "jobs", len(c.running))
 	}

@@ -64,7 +64,7 @@ func (c *loop) stepFailed(a stepped) {
 	case len(a.step.Ended) > 0:
 		c.refuse(a.step.Ended[0].ID, a.err)
 	default:
-		c.do(c.findHead(a.step.Suspect, a.err))
+		c.do(c.findHead(a.step, a.err))
 	}
 }
 
@@ -74,12 +74,13 @@ type head struct {
 	err error
 }
 
-func (c *loop) findHead(suspect bool, refused error) op {
-	skip, within := c.skipped(), c.opTimeout()
+func (c *loop) findHead(s jobs.Step, refused error) op {
+	s.Skip = c.skipped()
+	within := c.opTimeout()
 	return func(l *link) any {
 		h := head{err: refused}
 		err := l.withQueue(within, func(ctx context.Context, q *jobs.Queue) (err error) {
-			h.id, err = q.Head(ctx, skip, suspect)
+			h.id, err = q.Head(ctx, s)
 			return err
 		})
 		if err != nil {

@@ -142,7 +142,7 @@ func TestLostLeaseIsNoticedAndNothingRecorded(t *testing.T) {
 	r.want(`select concat_ws(' ', state, attempts, excused) from jobs`, "pending 1 0")
 	// It takes over at once when the other leaves.
 	released := time.Now()
-	if err := a.Release(t.Context(), nil, 0, 0); err != nil {
+	if err := a.Release(t.Context(), jobs.Step{}, jobs.LaneRates{}); err != nil {
 		t.Fatal(err)
 	}
 	r.until(`select coalesce(supervisor = 's1', false) from queues`)

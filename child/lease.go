@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -13,7 +14,6 @@ import (
 	"queuekeeper/internal/procs"
 	"queuekeeper/internal/wire"
 	"queuekeeper/jobs"
-	"queuekeeper/ratelimit"
 )
 
 // Why a handler's context ends, besides its timeout.
@@ -38,11 +38,11 @@ type lease struct {
 	renewAt time.Time
 	lapsed  bool // contexts were ended because the lease is running out
 
-	bidFor    ratelimit.Limit // what the bid said our limits are
-	bidAt     time.Time       // when to try to acquire again
-	rival     jobs.HeldError  // the lease that stood in the way
-	rivalFrom time.Duration   // since when it has stood there unchanged, on the boot clock
-	glanceAt  time.Time       // when to look whether its process lives; zero: it is not of this machine
+	bidFor    any            // what the bid said our limits are
+	bidAt     time.Time      // when to try to acquire again
+	rival     jobs.HeldError // the lease that stood in the way
+	rivalFrom time.Duration  // since when it has stood there unchanged, on the boot clock
+	glanceAt  time.Time      // when to look whether its process lives; zero: it is not of this machine
 }
 
 // acquired is the answer to a bid.
@@ -56,14 +56,14 @@ type acquired struct {
 // bid tries to acquire the queue, handing in what this process still has from its last epoch.
 func (c *loop) bid(free *jobs.Seen) op {
 	c.holder.C++
-	c.bidFor = limit(c.set.Worker)
+	c.bidFor = shown(c.set.Worker)
 	c.say(wire.Status{Is: wire.Bidding})
 	heldBefore := c.mayHold
 	c.mayHold = true
 	// However long a lease is, the supervisor must hear in time that it is the database that is waited for.
 	schema, queue, within := jobs.Schema(c.schema), c.set.Worker.Queue, min(c.opTimeout(), maxConnect)
 	bid := jobs.Bid{
-		Holder: c.holder, TTL: c.set.Lease, Limits: limits(c.set.Worker), Settings: shown(c.set.Worker),
+		Holder: c.holder, TTL: c.set.Lease, Limits: limits(c.set.Worker), Settings: c.bidFor,
 		Epoch: c.epoch, Held: c.holding(), Free: free, Deaths: c.set.Deaths, Backoff: c.backoff,
 	}
 	return func(l *link) any {
@@ -105,11 +105,10 @@ func (c *loop) hold(a acquired) {
 	c.killLeftovers(a.Before)
 	c.epoch = a.Epoch()
 	c.renewed(a.sent)
-	c.pace = newPace(c.set.Worker, c.now, a.EmptyFor)
-	c.pace.Empty(c.pausedUntil)
+	c.startRates(a.Acquired)
 	c.keepOnly(a.Kept)
 	c.more, c.bare = true, false
-	c.described = c.bidFor == limit(c.set.Worker)
+	c.described = reflect.DeepEqual(c.bidFor, shown(c.set.Worker))
 	c.sweepAt = c.now.Add(c.set.Times.Sweep)
 	c.logRecovered(a.Recovered)
 	if a.Before == (jobs.Holder{}) {
@@ -122,11 +121,18 @@ func (c *loop) hold(a acquired) {
 
 // shown is what the row of the queue says of its worker. Its command may hold secrets.
 func shown(w config.Worker) any {
+	var quotas []string
+	for _, q := range w.Quotas {
+		quotas = append(quotas, q.String())
+	}
 	return struct {
-		MaxJobsPerSecond float64 `json:"max_jobs_per_second"`
-		Burst            int     `json:"burst"`
-		Concurrency      int     `json:"concurrency"`
-	}{w.MaxJobsPerSecond, w.Burst, w.Concurrency}
+		MaxJobsPerSecond float64  `json:"max_jobs_per_second"`
+		Burst            int      `json:"burst"`
+		Concurrency      int      `json:"concurrency"`
+		Quotas           []string `json:"quotas,omitempty"`
+		PerLane          float64  `json:"max_jobs_per_second_per_lane,omitempty"`
+		Order            string   `json:"order"`
+	}{w.MaxJobsPerSecond, w.Burst, w.Concurrency, quotas, w.PerLane, w.Order}
 }
 
 // renewed counts the lease from when the statement that renewed it was sent.
@@ -211,7 +217,7 @@ func (c *loop) guardLease() {
 	if !c.lapsed && c.due(c.now.Add(left-margin)) {
 		c.lapsed = true
 		c.log.Error("the lease runs out and cannot be renewed; ending what runs", "jobs", len(c.running))
-		c.unplan()
+		c.unplan(nil)
 		c.cancelAll(errNotOurs)
 	}
 	if len(c.running) > 0 && c.due(c.now.Add(left)) {

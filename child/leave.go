@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"syscall"
@@ -66,7 +67,7 @@ func (c *loop) drain(within time.Duration, code int) {
 	}
 	c.draining, c.exitCode = true, code
 	c.jobsUntil, c.exitAt = jobsUntil, exitAt
-	c.unplan()
+	c.unplan(nil)
 	c.log.Info("draining", "jobs", len(c.running), "jobs_have", time.Until(jobsUntil).Round(time.Millisecond), "within", within)
 }
 
@@ -132,11 +133,11 @@ func (c *loop) release() op {
 	if c.withoutOutcomes {
 		ended = nil // whoever acquires next brings them back
 	}
-	emptyFor, starts := c.pace.EmptyFor(c.now), c.starts
-	within := c.opTimeout()
+	last := jobs.Step{Rates: c.stored(), Starts: c.starts, Pause: c.toPause, Why: c.why, Lanes: maps.Clone(c.lanesToPause), Ended: ended}
+	lanes, within := c.storedLanes(), c.opTimeout()
 	return func(l *link) any {
 		return released{l.withQueue(within, func(ctx context.Context, q *jobs.Queue) error {
-			return q.Release(ctx, ended, emptyFor, starts)
+			return q.Release(ctx, last, lanes)
 		})}
 	}
 }

@@ -42,6 +42,7 @@ const (
 	heardJobs   hearing = 1 << iota // there are new jobs
 	heardLease                      // somebody released the queue
 	heardCancel                     // somebody cancelled a job
+	heardPauses                     // somebody paused the queue or a lane, or lifted a pause
 	heardBroken                     // the connection is gone
 )
 
@@ -117,6 +118,9 @@ func (l *link) notified(payload string) {
 	}
 	if payload == "cancel" {
 		l.hear(heardCancel)
+	}
+	if payload == "pause" {
+		l.hear(heardPauses)
 	}
 	if payload == l.word {
 		l.word = ""

@@ -23,7 +23,6 @@ type loop struct {
 	control  <-chan wire.Control // closed: the supervisor is gone
 	link     *link
 	results  chan result // capacity: concurrency, so no handler that ends ever waits for us
-	pace     *ratelimit.Pace
 	life     *life
 	quiet    bool // nothing is claimed
 
@@ -34,6 +33,8 @@ type loop struct {
 
 	connection
 	lease
+	rates
+	pausing
 	work
 	speaking
 	leaving
@@ -48,13 +49,16 @@ func newLoop(set wire.Settings, handlers *handler.Set, log hclog.Logger) *loop {
 		log:      log,
 		link:     newLink(),
 		results:  make(chan result, w.Concurrency),
-		pace:     newPace(w, time.Now(), 0),
 		life:     new(life),
 		quiet:    set.Quiet,
 	}
 	c.connection.holder = thisProcess(set)
 	c.work.running = map[int64]*run{}
-	c.speaking.skip, c.speaking.refusedAt = map[int64]refusal{}, map[int64]time.Time{}
+	c.speaking.skip = map[int64]refusal{}
+	c.refusedAt, c.refusals = map[int64]time.Time{}, map[string]refusals{}
+	c.lanesToPause, c.lanesPausedUntil = map[string]jobs.LanePause{}, map[string]time.Time{}
+	c.limiter, _ = ratelimit.New(limitsOf(w), time.Now(), ratelimit.Saved{}) // until there is a lease
+	c.lanes = ratelimit.NewLanes(laneLimit(w), time.Now(), 0, nil)
 	return c
 }
 
@@ -136,6 +140,11 @@ func (c *loop) listened(h hearing) {
 	}
 	if h&heardCancel != 0 {
 		c.askGone = true
+	}
+	if h&heardPauses != 0 {
+		c.askPause, c.more = true, true
+		clear(c.lanesPausedUntil) // one may have been lifted; the database knows the others
+		c.lanes.Lift(time.Now())
 	}
 	if h&heardLease != 0 {
 		c.bidAt = time.Time{}

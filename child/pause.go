@@ -1,26 +1,68 @@
 package child
 
 import (
+	"cmp"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"queuekeeper/handler"
 	"queuekeeper/jobs"
 )
 
-// throttled pauses the queue as long as the API said to r. If it did not say the pause doubles, but only for what was
-// started after the last one: jobs that were refused side by side are one refusal.
+// pausing is what the loop knows of pauses.
+type pausing struct {
+	pausedUntil time.Time
+	toPause     time.Duration // what the next Step has to say of a pause
+	why         string
+
+	lanesPaused      bool // some lane has a pause; which, the database knows
+	lanesToPause     map[string]jobs.LanePause
+	lanesPausedUntil map[string]time.Time // what this process was told itself
+
+	refusals  map[string]refusals // in a row, by lane; of the whole queue: ""
+	lastDone  time.Time           // when a job ended well
+	refusedAt map[int64]time.Time // jobs that were refused as often as may be: since when
+}
+
+// refusals are those that came one after the other and did not say for how long.
+type refusals struct {
+	n    int
+	last time.Time
+}
+
+// longestPause is the longest an API can order.
+const longestPause = 24 * time.Hour
+
+// throttled pauses the queue, or the lane, as long as the API said to r. If it did not say the pause doubles, but only
+// for what was started after the last one: jobs that were refused side by side are one refusal.
 func (c *loop) throttled(r *run, o handler.Outcome) jobs.Ended {
-	if r.started.After(c.throttledAt) {
-		c.throttles++
-		c.throttledAt = c.now
+	lane, what := "", "queue"
+	if cmp.Or(o.Scope, jobs.Scope(c.set.Worker.PauseScope)) == jobs.ScopeLane {
+		lane, what = r.Lane, "lane"
+	}
+	in := c.refusals[lane]
+	if r.started.After(in.last) {
+		in.n++
+		in.last = c.now
+		c.refusals[lane] = in
 	}
 	pause := o.Delay
 	if pause == 0 {
-		pause = handler.Backoff(c.throttles-1, c.set.Times.Throttled, c.set.Times.ThrottledMax, 0)
+		pause = handler.Backoff(in.n-1, c.set.Times.Throttled, c.set.Times.ThrottledMax, 0)
 	}
-	c.toPause, c.why = max(c.toPause, pause), o.Error
-	c.pauseUntil(c.now.Add(pause))
-	c.log.Warn("queue paused: the API said later", "for", pause)
+	if pause > longestPause {
+		c.log.Warn("the API said later than a day: pausing a day", what, hclog.Quote(lane), "said", pause)
+		pause = longestPause
+	}
+	if lane == "" {
+		c.toPause, c.why = max(c.toPause, pause), o.Error
+		c.pauseUntil(c.now.Add(pause))
+		c.log.Warn("queue paused: the API said later", "for", pause)
+	} else {
+		c.pauseLane(lane, pause, o.Error)
+		c.log.Warn("lane paused: the API said later", "lane", hclog.Quote(lane), "for", pause)
+	}
 	return c.excuse(r, pause, o.Error)
 }
 
@@ -47,12 +89,64 @@ func (c *loop) excuse(r *run, pause time.Duration, text string) jobs.Ended {
 	return end
 }
 
+// wentWell ends a row of refusals.
+func (c *loop) wentWell(r *run) {
+	c.lastDone = c.now
+	delete(c.refusals, "")
+	delete(c.refusals, r.Lane)
+	delete(c.refusedAt, r.ID)
+}
+
 // pauseUntil starts nothing until then, and nothing at once after it.
 func (c *loop) pauseUntil(t time.Time) {
 	if t.Before(c.pausedUntil) {
 		return
 	}
 	c.pausedUntil = t
-	c.pace.Empty(t)
-	c.unplan()
+	c.limiter.Pause(t)
+	c.unplan(nil)
+}
+
+// heardPause takes what the database says of the pause of the queue: it may have been lifted by hand. What it has not
+// been told yet it cannot say.
+func (c *loop) heardPause(left time.Duration) {
+	until := c.now.Add(left)
+	switch {
+	case left > 0 && until.After(c.pausedUntil):
+		c.pauseUntil(until)
+	case c.toPause > 0 || !until.Before(c.pausedUntil):
+	case left > 0:
+		c.pausedUntil = until
+		c.limiter.Pause(until)
+	default:
+		c.log.Info("the pause is lifted")
+		c.pausedUntil, c.more = c.now, true
+		c.limiter.Pause(c.now)
+	}
+}
+
+// pauseLane starts nothing of a lane for so long.
+func (c *loop) pauseLane(lane string, pause time.Duration, why string) {
+	until := c.now.Add(pause)
+	if until.Before(c.lanesPausedUntil[lane]) {
+		return
+	}
+	c.lanesPausedUntil[lane], c.lanesPaused = until, true
+	c.lanesToPause[lane] = jobs.LanePause{For: pause, Why: why}
+	c.lanes.Pause(lane, until)
+	c.unplan(func(j jobs.Claimed) bool { return j.Lane == lane })
+}
+
+// lanePaused reports whether this process was told to start nothing of a lane.
+func (c *loop) lanePaused(lane string) bool {
+	return c.lanesPausedUntil[lane].After(c.now)
+}
+
+// forgetPauses forgets those of lanes that have ended.
+func (c *loop) forgetPauses() {
+	for lane, until := range c.lanesPausedUntil {
+		if !until.After(c.now) {
+			delete(c.lanesPausedUntil, lane)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package child
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,14 +23,7 @@ type speaking struct {
 	dueFrom     time.Time // when we last heard what is due next
 	askGone     bool      // some job of ours may have been cancelled
 	goneAt      time.Time // ask then even so
-
-	pausedUntil time.Time
-	toPause     time.Duration // what the next Step has to say of a pause
-	why         string
-	throttles   int                 // in a row
-	throttledAt time.Time           // the last of them
-	lastDone    time.Time           // when a job ended well
-	refusedAt   map[int64]time.Time // jobs that were refused as often as may be: since when
+	askPause    bool      // somebody paused, or lifted a pause
 
 	sweepAt   time.Time
 	described bool // the row of the queue says what our limits are
@@ -69,6 +63,8 @@ func (c *loop) speak() {
 	case !c.held:
 	case c.releasing():
 		c.do(c.release())
+	case c.recount && !c.bare:
+		c.do(c.recountQuotas())
 	case c.due(c.sweepAt):
 		c.do(c.sweep())
 	case !c.described && !c.bare:
@@ -82,11 +78,11 @@ func (c *loop) speak() {
 
 // nextStep is what there is to say now, and whether it is worth a round trip.
 func (c *loop) nextStep() (s jobs.Step, needed bool) {
-	s = jobs.Step{EmptyFor: c.pace.EmptyFor(c.now), Starts: c.starts, Pause: c.toPause, Why: c.why}
+	s = jobs.Step{Rates: c.stored(), Starts: c.starts, Pause: c.toPause, Why: c.why, Lanes: maps.Clone(c.lanesToPause)}
 	if c.bare {
 		return s, true
 	}
-	needed = c.due(c.renewAt) || s.Pause > 0
+	needed = c.due(c.renewAt) || s.Pause > 0 || len(s.Lanes) > 0 || c.askPause
 	if c.fresh || len(c.finished) > 0 && c.due(c.resendAt) {
 		s.Ended = c.sendable()
 		needed = needed || len(s.Ended) > 0
@@ -99,13 +95,22 @@ func (c *loop) nextStep() (s jobs.Step, needed bool) {
 		s.Ended = s.Ended[:1]
 		return s, true
 	}
-	if s.Claim, s.Suspect = c.room(); s.Claim > 0 {
-		s.Skip, needed = c.skipped(), true
-	}
+	c.toClaim(&s)
+	needed = needed || s.Claim > 0
 	c.news = c.more || c.isDue(c.dueAt) || s.Suspect
 	// In a backlog what is due next is of no interest, but for a suspect, which must not wait for its end.
 	s.AskDue = s.Claim > 0 && c.news && (!c.full || s.Suspect || c.now.Sub(c.dueFrom) > time.Second)
 	return s, needed
+}
+
+// toClaim adds to a Step what it is to claim.
+func (c *loop) toClaim(s *jobs.Step) {
+	n, suspect := c.room()
+	turns, ok := c.turns()
+	if n == 0 || !ok {
+		return
+	}
+	s.Claim, s.Suspect, s.Turns, s.Skip = n, suspect, turns, c.skipped()
 }
 
 // sendable are the outcomes Postgres may be told now.
@@ -130,7 +135,7 @@ func (c *loop) room() (n int, suspect bool) {
 		return 0, false
 	}
 	lead := c.lead()
-	if !c.due(c.pace.Next(c.now, len(c.planned)+1).Add(-lead)) {
+	if !c.due(c.limiter.Next(c.now, len(c.planned)+1).Add(-lead)) {
 		return 0, false
 	}
 	switch {
@@ -139,7 +144,7 @@ func (c *loop) room() (n int, suspect bool) {
 	case suspect || c.single:
 		return 1, suspect
 	}
-	return min(slots, c.pace.Due(c.now, c.now.Add(lead))-len(c.planned)), false
+	return max(0, min(slots, c.limiter.Due(c.now, c.now.Add(lead))-len(c.planned))), false
 }
 
 // isDue is due for a time that may be unknown.
@@ -171,6 +176,7 @@ func (c *loop) step(s jobs.Step) op {
 	if len(s.Held) > 0 {
 		c.askGone = false
 	}
+	c.askPause = false
 	within := c.opTimeout()
 	return func(l *link) any {
 		a := stepped{step: s, sent: time.Now(), boot: procs.BootClock()}
@@ -194,6 +200,8 @@ func (c *loop) answered(answer any) {
 		c.steppedNow(a)
 	case swept:
 		c.sweptNow(a)
+	case recounted:
+		c.recountedNow(a)
 	case described:
 		c.describedNow(a)
 	case head:
@@ -213,6 +221,9 @@ func (c *loop) steppedNow(a stepped) {
 	if a.step.Pause == c.toPause {
 		c.toPause = 0
 	}
+	maps.DeleteFunc(c.lanesToPause, func(lane string, p jobs.LanePause) bool { return a.step.Lanes[lane] == p })
+	c.lanesPaused = a.reply.LanesPaused || len(c.lanesToPause) > 0
+	c.heardPause(a.reply.Paused)
 	if c.bare { // only now jobs again
 		c.bare = false
 		return
@@ -247,15 +258,14 @@ func (c *loop) recorded(sent []jobs.Ended, ids []int64) {
 		}
 	}
 	c.finished = slices.DeleteFunc(c.finished, func(e jobs.Ended) bool { return in[e.ID] })
+	c.more = c.more || c.strict() // the lanes of these may go on
 	c.resendAt = c.now.Add(c.set.Times.Resend)
 }
 
 // claimed plans what a Step brought and notes whether there is more.
 func (c *loop) claimed(s jobs.Step, r jobs.Reply) {
-	if r.Paused > 0 {
-		c.pauseUntil(c.now.Add(r.Paused))
-	}
 	if s.Claim > 0 {
+		c.tookTurns(s, r)
 		c.planned = append(c.planned, r.Claimed...)
 		for _, j := range r.Claimed {
 			delete(c.skip, j.ID)
@@ -287,6 +297,12 @@ func (c *loop) heardDue(r jobs.Reply) {
 	}
 	if r.Due >= 0 {
 		c.lookAt(c.now.Add(r.Due))
+	}
+	if r.LaneDue >= 0 {
+		c.lookAt(c.now.Add(r.LaneDue))
+	}
+	if _, first := c.lanes.Waiting(c.now, c.now.Add(c.lead())); !first.IsZero() {
+		c.lookAt(first.Add(-c.lead()))
 	}
 	for _, refused := range c.skip {
 		if refused.until.After(c.now) {

@@ -15,7 +15,6 @@ import (
 	"queuekeeper/handler"
 	"queuekeeper/internal/wire"
 	"queuekeeper/jobs"
-	"queuekeeper/ratelimit"
 )
 
 // work is what the loop knows of its jobs.
@@ -50,12 +49,19 @@ type result struct {
 // moment for them it would be on its way already.
 func (c *loop) startPlanned() {
 	if len(c.planned) > 0 && (c.draining || c.quiet || !c.due(c.pausedUntil)) {
-		c.unplan() // they came with a Step that the order or the pause had not reached
+		c.unplan(nil) // they came with a Step that the order or the pause had not reached
+	}
+	if len(c.lanesPausedUntil) > 0 {
+		c.unplan(func(j jobs.Claimed) bool { return c.lanePaused(j.Lane) })
 	}
 	started := false
-	for len(c.planned) > 0 && c.due(c.pace.Next(c.now, 1)) {
-		next := c.planned[0]
-		c.planned = c.planned[1:]
+	for i := 0; i < len(c.planned) && c.due(c.limiter.Next(c.now, 1)); {
+		next := c.planned[i]
+		if !c.due(c.lanes.Next(c.now, next.Lane)) {
+			i++
+			continue
+		}
+		c.planned = slices.Delete(c.planned, i, i+1)
 		c.start(next)
 		started = true
 	}
@@ -86,8 +92,12 @@ func (c *loop) start(j jobs.Claimed) {
 	}
 	ctx, done := context.WithTimeoutCause(ctx, r.timeout, timedOut(r.timeout))
 	r.ctx = ctx
-	c.pace.Start(r.started)
+	c.limiter.Start(r.started)
 	c.starts++
+	if !c.lanes.None() {
+		c.lanes.Start(j.Lane, r.started)
+		c.lookAt(c.lanes.Next(c.now, j.Lane).Add(-c.lead()))
+	}
 	go handler.Run(ctx, do, j.Job, func(err error) {
 		c.results <- result{r, err}
 		done()
@@ -150,8 +160,7 @@ func (c *loop) logEnded() {
 func (c *loop) outcome(r *run, err, cause error) jobs.Ended {
 	switch {
 	case err == nil:
-		c.throttles, c.lastDone = 0, c.now
-		delete(c.refusedAt, r.ID)
+		c.wentWell(r)
 		return jobs.Ended{Kind: jobs.KindDone}
 	case cause == errStopped || cause == errNotOurs:
 		return jobs.Ended{Kind: jobs.KindExcused, Error: cause.Error()}
@@ -195,13 +204,16 @@ func (c *loop) grace() time.Duration {
 	return c.set.Worker.KillAfter + 10*c.set.Times.Stuck
 }
 
-// unplan gives claimed jobs back that were not started.
-func (c *loop) unplan() {
-	for _, j := range c.planned {
+// unplan gives claimed jobs back that were not started: those that match, or all.
+func (c *loop) unplan(match func(jobs.Claimed) bool) {
+	c.planned = slices.DeleteFunc(c.planned, func(j jobs.Claimed) bool {
+		if match != nil && !match(j) {
+			return false
+		}
 		c.finished = append(c.finished, jobs.Ended{Ref: j.Ref(), Kind: jobs.KindExcused})
 		c.fresh = true
-	}
-	c.planned = nil
+		return true
+	})
 }
 
 // holding names everything this process has claimed and has no acknowledged end for.
@@ -286,12 +298,4 @@ func limits(w config.Worker) jobs.Limits {
 		}
 	}
 	return jobs.Limits{MaxAttempts: w.MaxAttempts, ByName: byName}
-}
-
-func newPace(w config.Worker, now time.Time, emptyFor time.Duration) *ratelimit.Pace {
-	return ratelimit.NewPace(limit(w), now, emptyFor)
-}
-
-func limit(w config.Worker) ratelimit.Limit {
-	return ratelimit.Limit{PerSecond: w.MaxJobsPerSecond, Burst: w.Burst, Headroom: w.Headroom}
 }

@@ -10,6 +10,7 @@ import (
 type Outcome struct {
 	Kind  jobs.Kind     // KindDone, KindDead, KindFail or KindThrottled
 	Delay time.Duration // fail: until the next attempt; throttled: how long to pause, 0 if the API did not say
+	Scope jobs.Scope    // throttled: what is to pause
 	Error string        // for people; see Describe
 }
 
@@ -23,8 +24,8 @@ func Judge(err error, backoff time.Duration) Outcome {
 	if jobs.IsPermanent(err) {
 		return Outcome{Kind: jobs.KindDead, Error: text}
 	}
-	if pause, ok := jobs.AsThrottled(err); ok {
-		return Outcome{Kind: jobs.KindThrottled, Delay: max(0, pause), Error: text}
+	if pause, scope, ok := jobs.AsThrottled(err); ok {
+		return Outcome{Kind: jobs.KindThrottled, Delay: max(0, pause), Scope: scope, Error: text}
 	}
 	if after, ok := jobs.AsRetryAfter(err); ok {
 		return Outcome{Kind: jobs.KindFail, Delay: max(0, after), Error: text}

@@ -17,15 +17,16 @@ func TestOutcomeTable(t *testing.T) {
 		want Outcome
 	}{
 		{nil, Outcome{Kind: jobs.KindDone}},
-		{boom, Outcome{jobs.KindFail, time.Second, "boom"}},
-		{jobs.Permanent(boom), Outcome{jobs.KindDead, 0, "boom"}},
-		{fmt.Errorf("sync: %w", jobs.Permanent(boom)), Outcome{jobs.KindDead, 0, "sync: boom"}},
-		{jobs.RetryAfter(time.Hour, boom), Outcome{jobs.KindFail, time.Hour, "boom"}},
-		{jobs.RetryAfter(0, boom), Outcome{jobs.KindFail, 0, "boom"}},
-		{jobs.RetryAfter(-time.Hour, boom), Outcome{jobs.KindFail, 0, "boom"}},
-		{jobs.Throttled(time.Minute, boom), Outcome{jobs.KindThrottled, time.Minute, "boom"}},
-		{jobs.Throttled(0, boom), Outcome{jobs.KindThrottled, 0, "boom"}},
-		{jobs.Throttled(-1, boom), Outcome{jobs.KindThrottled, 0, "boom"}},
+		{boom, Outcome{jobs.KindFail, time.Second, "", "boom"}},
+		{jobs.Permanent(boom), Outcome{jobs.KindDead, 0, "", "boom"}},
+		{fmt.Errorf("sync: %w", jobs.Permanent(boom)), Outcome{jobs.KindDead, 0, "", "sync: boom"}},
+		{jobs.RetryAfter(time.Hour, boom), Outcome{jobs.KindFail, time.Hour, "", "boom"}},
+		{jobs.RetryAfter(0, boom), Outcome{jobs.KindFail, 0, "", "boom"}},
+		{jobs.RetryAfter(-time.Hour, boom), Outcome{jobs.KindFail, 0, "", "boom"}},
+		{jobs.Throttled(time.Minute, boom), Outcome{jobs.KindThrottled, time.Minute, "", "boom"}},
+		{jobs.Throttled(0, boom), Outcome{jobs.KindThrottled, 0, "", "boom"}},
+		{jobs.Throttled(-1, boom), Outcome{jobs.KindThrottled, 0, "", "boom"}},
+		{jobs.ThrottledIn(jobs.ScopeLane, time.Minute, boom), Outcome{jobs.KindThrottled, time.Minute, jobs.ScopeLane, "boom"}},
 	} {
 		if got := Judge(c.err, time.Second); got != c.want {
 			t.Errorf("Judge(%#v): got %+v, want %+v", c.err, got, c.want)

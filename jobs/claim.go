@@ -19,42 +19,81 @@ set state = 'running', attempts = j.attempts + 1, epoch = $2, locked_at = now(),
 	max_attempts = coalesce(j.max_attempts, ($6::jsonb ->> j.name)::int, $7)
 where j.ctid = any(array(
 	select ctid
-	from {jobs}
-	where queue = $1 and {which} and run_at <= now() and id <> all($5::bigint[])
+	from {jobs} l
+	where queue = $1 and {which} and run_at <= now() and id <> all($5::bigint[]) and {free}
 		and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3 and paused_until <= now())
 	order by run_at, id
 	limit $4
 	for update skip locked))
 returning j.id, j.name, coalesce(j.args, '{}')::text, j.lane, j.attempts, j.requeues, j.throttled, j.attempts - j.excused, j.max_attempts,
-	j.attempts - j.excused > j.max_attempts, extract(epoch from j.run_at)::float8`
+	j.attempts - j.excused > j.max_attempts, extract(epoch from j.run_at)::float8,
+	exists (select from {jobs} where queue = $1 and state = 'pending' and lane collate "C" > $9)
+		or exists (select from {jobs} where queue = $1 and state = 'pending' and lane collate "C" < $9)`
 
 // The two claims: of suspects only, in the words of their index, and of all others. The comparison is null for a job
 // that was never claimed.
 const (
-	suspects = "state not in ('running', 'done', 'dead') and attempts - excused >= max_attempts"
-	others   = "state = 'pending' and (attempts - excused >= max_attempts) is not true"
+	suspects   = "state not in ('running', 'done', 'dead') and attempts - excused >= max_attempts"
+	notSuspect = "(attempts - excused >= max_attempts) is not true"
+	others     = "state = 'pending' and " + notSuspect
 )
 
 var (
-	claimSuspectSQL = strings.Replace(claimSQL, "{which}", suspects, 1)
-	claimOthersSQL  = strings.Replace(claimSQL, "{which}", others, 1)
-	dueSQL          = strings.Replace(dueOfBothSQL, "{suspects}", suspects, 1)
+	claimOthersSQL        = claimOf(others, "true")
+	claimSuspectSQL       = claimOf(suspects, freeSuspectSQL)
+	claimSuspectStrictSQL = claimOf(suspects, freeSuspectStrictSQL)
 )
 
-func (q *Queue) claim(b *pgx.Batch, s Step, claimed *[]Claimed) {
+// freeSuspectSQL is freeSQL for a job l. There are few suspects: all may be looked at.
+const freeSuspectSQL = `l.lane::text not in (select unnest({waiting}::text[]))
+		and exists (select from {lanes} p where p.queue = $1 and p.lane = l.lane::text and p.paused_until > now()) is not true`
+
+// freeSuspectStrictSQL is freeStrictSQL for a suspect l, which need not wait for itself.
+const freeSuspectStrictSQL = freeSuspectSQL + `
+		and l.lane::text not in (select lane::text from {jobs} where state = 'running' and queue = $1)
+		and exists (
+			select from {jobs} s
+			where s.queue = $1 and s.state = 'pending' and s.attempts > 0 and s.lane collate "C" = l.lane collate "C"
+				and s.run_at > now()) is not true`
+
+func claimOf(which, free string) string {
+	return strings.NewReplacer("{which}", which, "{free}", strings.ReplaceAll(free, "{waiting}", "$10")).Replace(claimSQL)
+}
+
+var dueSQL = strings.Replace(dueOfBothSQL, "{suspects}", suspects, 1)
+
+// claim claims without turns: from the only lane, or one suspect of any.
+func (q *Queue) claim(b *pgx.Batch, s Step, reply *Reply) {
 	sql := claimOthersSQL
+	args := []any{q.name, q.epoch, q.holder, s.Claim, notNull(s.Skip), q.maxAttemptsByName, q.maxAttempts, q.lockedBy, s.Rates.Lane}
 	if s.Suspect {
+		t := s.turns()
 		sql = claimSuspectSQL
+		if t.Strict {
+			sql = claimSuspectStrictSQL
+		}
+		args = append(args, append([]string{}, t.Waiting...))
 	}
-	args := []any{q.name, q.epoch, q.holder, s.Claim, notNull(s.Skip), q.maxAttemptsByName, q.maxAttempts, q.lockedBy}
+	reply.Served = Served{Lane: s.Rates.Lane, LaneLeft: s.Rates.LaneLeft, Others: s.Turns != nil}
 	b.Queue(q.sql(sql), args...).Query(func(rows pgx.Rows) error {
-		unsorted, err := pgx.CollectRows(rows, q.scanClaimed)
+		unsorted, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (claimedRow, error) {
+			return q.scanClaimed(row, &reply.Others)
+		})
 		if err != nil {
 			return fmt.Errorf("claim: %w", err)
 		}
-		*claimed = sorted(unsorted)
+		sortByAge(unsorted)
+		reply.Claimed = jobsOf(unsorted)
 		return nil
 	})
+}
+
+// turns are those of the Step, or of one lane.
+func (s Step) turns() Turns {
+	if s.Turns == nil {
+		return Turns{}
+	}
+	return *s.Turns
 }
 
 // claimedRow is a job as RETURNING has it: in no order.
@@ -63,16 +102,20 @@ type claimedRow struct {
 	runAt float64 // seconds; may be infinite
 }
 
-func (q *Queue) scanClaimed(row pgx.CollectableRow) (claimedRow, error) {
+func (q *Queue) scanClaimed(row pgx.CollectableRow, others *bool) (claimedRow, error) {
 	c := claimedRow{Claimed: Claimed{Job: Job{Queue: q.name}}}
-	return c, row.Scan(&c.ID, &c.Name, (*[]byte)(&c.Args), &c.Lane, &c.Attempt, &c.Requeues, &c.Throttled, &c.Counted, &c.Limit, &c.Suspect, &c.runAt)
+	return c, row.Scan(&c.ID, &c.Name, (*[]byte)(&c.Args), &c.Lane, &c.Attempt, &c.Requeues, &c.Throttled, &c.Counted, &c.Limit, &c.Suspect,
+		&c.runAt, others)
 }
 
-// sorted are the jobs, the longest due first.
-func sorted(rows []claimedRow) []Claimed {
+// sortByAge has the longest due first.
+func sortByAge(rows []claimedRow) {
 	slices.SortFunc(rows, func(a, b claimedRow) int {
 		return cmp.Or(cmp.Compare(a.runAt, b.runAt), cmp.Compare(a.ID, b.ID))
 	})
+}
+
+func jobsOf(rows []claimedRow) []Claimed {
 	claimed := make([]Claimed, len(rows))
 	for i, row := range rows {
 		claimed[i] = row.Claimed
@@ -92,15 +135,18 @@ select (
 		from {jobs}
 		where queue = $1 and {suspects} and id <> all($2::bigint[])
 		order by run_at
-		limit 1)`
+		limit 1), (
+		select extract(epoch from least(min(paused_until), now() + interval '1 day') - now())::float8
+		from {lanes}
+		where queue = $1 and paused_until > now())`
 
 func (q *Queue) askDue(b *pgx.Batch, s Step, reply *Reply) {
 	b.Queue(q.sql(dueSQL), q.name, notNull(s.Skip)).QueryRow(func(row pgx.Row) error {
-		var due, suspect *float64
-		if err := row.Scan(&due, &suspect); err != nil {
+		var due, suspect, lane *float64
+		if err := row.Scan(&due, &suspect, &lane); err != nil {
 			return fmt.Errorf("ask for due jobs: %w", err)
 		}
-		reply.Due, reply.SuspectDue = until(due), until(suspect)
+		reply.Due, reply.SuspectDue, reply.LaneDue = until(due), until(suspect), until(lane)
 		return nil
 	})
 }
@@ -122,16 +168,36 @@ func notNull(ids []int64) []int64 {
 
 const headSQL = `
 select id
-from {jobs}
-where queue = $1 and state = 'pending' and run_at <= now() and id <> all($2::bigint[])
-	and ((attempts - excused >= max_attempts) is true) = $3
+from {jobs} l
+where queue = $1 and {which} and run_at <= now() and id <> all($2::bigint[]) and {free}
 order by run_at, id
 limit 1`
 
-// Head is the job that a claim of one would take, of the suspects or of all others; 0: none. It finds the job that
-// Postgres refuses to let us claim.
-func (q *Queue) Head(ctx context.Context, skip []int64, suspect bool) (int64, error) {
-	rows, err := q.conn.Query(ctx, q.sql(headSQL), q.name, notNull(skip), suspect)
+var (
+	headOthersSQL        = headOf(others, "true")
+	headSuspectSQL       = headOf(suspects, freeSuspectSQL)
+	headSuspectStrictSQL = headOf(suspects, freeSuspectStrictSQL)
+)
+
+func headOf(which, free string) string {
+	return strings.NewReplacer("{which}", which, "{free}", strings.ReplaceAll(free, "{waiting}", "$3")).Replace(headSQL)
+}
+
+// Head is the job that a Step which claims one would claim; 0: none. It finds the job that Postgres refuses to let us
+// claim.
+func (q *Queue) Head(ctx context.Context, s Step) (int64, error) {
+	sql, args := headOthersSQL, []any{q.name, notNull(s.Skip)}
+	t := s.turns()
+	switch {
+	case s.Suspect:
+		sql, args = headSuspectSQL, append(args, append([]string{}, t.Waiting...))
+		if t.Strict {
+			sql = headSuspectStrictSQL
+		}
+	case s.Turns != nil:
+		return q.headInTurn(ctx, s)
+	}
+	rows, err := q.conn.Query(ctx, q.sql(sql), args...)
 	if err != nil {
 		return 0, fmt.Errorf("find head of queue %s: %w", q.name, err)
 	}

@@ -45,9 +45,23 @@ func Permanent(err error) error { return &permanent{err} }
 // RetryAfter marks err as a failure whose next attempt comes after d, not after the usual back-off.
 func RetryAfter(d time.Duration, err error) error { return &retryAfter{err, d} }
 
+// Scope is what has to wait when an API refuses: all of the queue, or the lane of the job that was refused.
+type Scope string
+
+// The scopes. ScopeOfFile stands for what the worker's pause_scope says.
+const (
+	ScopeOfFile Scope = ""
+	ScopeQueue  Scope = "queue"
+	ScopeLane   Scope = "lane"
+)
+
 // Throttled says that the API refused because it was called too often, and to come back after d (0: it did
-// not say). The whole queue pauses that long; the attempt does not count.
-func Throttled(d time.Duration, err error) error { return &throttled{err, d} }
+// not say). The queue pauses that long, or the lane of the job if the worker's pause_scope is "lane"; the attempt
+// does not count. Package refusal reads d from what the API answered.
+func Throttled(d time.Duration, err error) error { return &throttled{err, d, ScopeOfFile} }
+
+// ThrottledIn is Throttled for an API that says whom its refusal is for.
+func ThrottledIn(scope Scope, d time.Duration, err error) error { return &throttled{err, d, scope} }
 
 type permanent struct{ error }
 
@@ -59,6 +73,7 @@ type retryAfter struct {
 type throttled struct {
 	error
 	after time.Duration
+	scope Scope
 }
 
 func (e *permanent) Unwrap() error  { return e.error }
@@ -80,11 +95,11 @@ func AsRetryAfter(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// AsThrottled reports whether err says that the API was called too often, and how long to pause (0: not said).
-func AsThrottled(err error) (time.Duration, bool) {
+// AsThrottled reports whether err says that the API was called too often, how long to pause (0: not said), and what.
+func AsThrottled(err error) (time.Duration, Scope, bool) {
 	var e *throttled
 	if errors.As(err, &e) {
-		return e.after, true
+		return e.after, e.scope, true
 	}
-	return 0, false
+	return 0, "", false
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,10 +43,19 @@ type Death struct {
 // Acquired is a queue that is ours now.
 type Acquired struct {
 	*Queue
-	EmptyFor  time.Duration // since the rate's bucket was empty
-	Kept      []int64       // of Bid.Held: still ours, now under the new epoch
-	Recovered []Ended       // what others left running
-	Before    Holder        // it was taken over from; zero: it was free
+	Rates                   // as stored, but for EmptyFor, which has grown since, and Waiting, which has what died
+	Settled   time.Duration // since the quotas were stored
+	Lanes     LaneRates
+	Paused    bool    // some lane has a pause
+	Kept      []int64 // of Bid.Held: still ours, now under the new epoch
+	Recovered []Ended // what others left running
+	Before    Holder  // it was taken over from; zero: it was free
+}
+
+// LaneRates is what is known of the starts of each lane.
+type LaneRates struct {
+	EmptyFor time.Duration            // since the bucket of every lane was empty
+	Turns    map[string]time.Duration // of lanes whose bucket was empty later: since when
 }
 
 // HeldError says that another holds the queue.
@@ -92,6 +102,9 @@ func (s Schema) acquire(ctx context.Context, tx pgx.Tx, queue string, bid Bid) (
 	}
 	a, err := s.take(ctx, tx, queue, bid)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.laneTurns(ctx, tx); err != nil {
 		return nil, err
 	}
 	a.Before = before.holder
@@ -166,11 +179,18 @@ const takeSQL = `
 update {queues}
 set epoch = epoch + 1, supervisor = $2, n = $3, c = $4, host = $5, boot_id = $6, pid_namespace = $7, pid = $8,
 	process_start = $9, ttl = $10::float8 * interval '1 s', expires_at = now() + $10::float8 * interval '1 s',
-	-- After a death nobody knows the last start: the bucket is empty now. That is always safe.
+	-- After a death nobody knows the last start: the buckets are empty now, and all that may have started since the
+	-- last Step is taken to have. That is always safe.
 	empty_at = case when supervisor is null then empty_at else now() end,
+	lanes_empty_at = case when supervisor is null then lanes_empty_at else now() end,
+	waiting = least(greatest(waiting, 0), 1000) + case when supervisor is null then 0 else (
+		select least(count(*), 1000)
+		from {jobs} j
+		where j.state = 'running' and j.queue = $1 and j.locked_at = settled_at) end,
 	settings = $11
 where queue = $1
-returning epoch, holder, extract(epoch from now() - greatest(least(empty_at, now()), now() - interval '100 days'))::float8`
+returning epoch, holder, {ago greatest(empty_at, least(paused_until, now()))}, {ago lanes_empty_at}, {ago settled_at}, quotas, waiting, lane, lane_left,
+	lanes_paused_until > now()`
 
 func (s Schema) take(ctx context.Context, tx pgx.Tx, queue string, b Bid) (*Acquired, error) {
 	settings, err := json.Marshal(b.Settings)
@@ -186,11 +206,43 @@ func (s Schema) take(ctx context.Context, tx pgx.Tx, queue string, b Bid) (*Acqu
 		schema: s, name: queue, lockedBy: h.Name(), maxAttempts: b.Limits.MaxAttempts, maxAttemptsByName: string(byName),
 		statements: map[string]string{},
 	}
-	var emptyFor float64
-	err = tx.QueryRow(ctx, s.sql(takeSQL), queue, h.Supervisor, h.N, h.C, h.Host, h.BootID, h.PIDNamespace, h.PID,
-		h.ProcessStart, seconds(b.TTL), string(settings)).Scan(&q.epoch, &q.holder, &emptyFor)
+	a := &Acquired{Queue: q}
+	var empty, lanesEmpty, settled float64
+	err = tx.QueryRow(ctx, s.sql(takeAgoSQL), queue, h.Supervisor, h.N, h.C, h.Host, h.BootID, h.PIDNamespace, h.PID,
+		h.ProcessStart, seconds(b.TTL), string(settings)).Scan(&q.epoch, &q.holder, &empty, &lanesEmpty, &settled, &a.Quotas, &a.Waiting, &a.Lane,
+		&a.LaneLeft, &a.Paused)
 	if err != nil {
 		return nil, fmt.Errorf("take row: %w", err)
 	}
-	return &Acquired{Queue: q, EmptyFor: duration(emptyFor)}, nil
+	a.EmptyFor, a.Lanes.EmptyFor, a.Settled = duration(empty), duration(lanesEmpty), duration(settled)
+	return a, nil
+}
+
+// takeAgoSQL is takeSQL with times as how long ago they were, bounded, for infinity is an error in arithmetic.
+var takeAgoSQL = regexp.MustCompile(`\{ago ([^}]+)\}`).ReplaceAllString(takeSQL,
+	"extract(epoch from now() - greatest(least($1, now()), now() - interval '100 days'))::float8")
+
+// The longest interval between two starts of a lane is under an hour.
+const laneTurnsSQL = `
+select lane, extract(epoch from now() - least(empty_at, now()))::float8
+from {lanes}
+where queue = $1 and empty_at > now() - interval '1 hour'`
+
+// laneTurns reads when the buckets of lanes were empty, as the last release left it.
+func (a *Acquired) laneTurns(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, a.sql(laneTurnsSQL), a.name)
+	if err != nil {
+		return fmt.Errorf("read turns of lanes: %w", err)
+	}
+	a.Lanes.Turns = map[string]time.Duration{}
+	var lane string
+	var ago float64
+	_, err = pgx.ForEachRow(rows, []any{&lane, &ago}, func() error {
+		a.Lanes.Turns[lane] = duration(ago)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read turns of lanes: %w", err)
+	}
+	return nil
 }

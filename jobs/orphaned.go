@@ -74,7 +74,7 @@ func (s Schema) Sweep(ctx context.Context, conn *pgx.Conn, o Orphan, bid Bid) ([
 			return err
 		}
 		a.conn, recovered = conn, a.Recovered
-		return a.Release(ctx, nil, a.EmptyFor, 0)
+		return a.giveBack(ctx)
 	})
 	var held *HeldError
 	if errors.As(err, &held) {

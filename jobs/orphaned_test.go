@@ -48,7 +48,7 @@ func TestSweepBringsBackWhatNobodyWorksOn(t *testing.T) {
 	})
 	s.each("the queue is free", func(s *site) {
 		a := s.acquire(bid("a", 1, 1))
-		finish(t, a.Release(ctx, nil, 0, 0))
+		finish(t, a.Release(ctx, jobs.Step{}, jobs.LaneRates{}))
 		s.exec(`insert into jobs (queue, name, state, attempts, max_attempts, epoch) values ('q', 'Do', 'running', 20, 20, 1)`)
 		s.sweeps(s.orphan(), 1)
 		s.row(1, "dead 20 0 0")

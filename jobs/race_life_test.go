@@ -107,7 +107,7 @@ func (l *life) release() error {
 	for _, r := range l.open() {
 		l.ends(r, jobs.KindExcused)
 	}
-	return l.on.Release(ctx, l.ended, 0, 0)
+	return l.on.Release(ctx, jobs.Step{Ended: l.ended}, jobs.LaneRates{})
 }
 
 // open are the held jobs whose handlers run.

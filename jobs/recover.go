@@ -156,8 +156,13 @@ from {queues}
 where queue = $1 and epoch = $2 and holder = $3
 for no key update`
 
+// What was known of a lane is of no use once its pause has ended and its bucket has been full for long.
+const forgetLanesSQL = `
+delete from {lanes}
+where queue = $1 and paused_until <= now() and empty_at < now() - interval '1 hour'`
+
 // Sweep brings back running rows of the queue that are not in held: those an acquire had to skip because
-// somebody had them locked, and those somebody inserted as running.
+// somebody had them locked, and those somebody inserted as running. And it tidies up what is known of lanes.
 func (q *Queue) Sweep(ctx context.Context, held []Ref, backoff func(counted int) time.Duration) ([]Ended, error) {
 	var recovered []Ended
 	err := pgx.BeginTxFunc(ctx, q.conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
@@ -167,6 +172,9 @@ func (q *Queue) Sweep(ctx context.Context, held []Ref, backoff func(counted int)
 			return ErrLeaseLost
 		}
 		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, q.sql(forgetLanesSQL), q.name); err != nil {
 			return err
 		}
 		ids, _ := split(held)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -13,24 +12,54 @@ const releaseSQL = `
 with released as (
 	update {queues}
 	set supervisor = null, n = null, c = null, host = null, boot_id = null, pid_namespace = null, pid = null,
-		process_start = null, expires_at = '-infinity', empty_at = now() - $4::float8 * interval '1 s', starts = starts + $5
+		process_start = null, expires_at = '-infinity',
+		lanes_empty_at = coalesce(now() - $4::float8 * interval '1 s', lanes_empty_at)
 	where queue = $1 and epoch = $2 and holder = $3
 	returning queue
 )
 select pg_notify('jobs_' || queue, 'lease') is not null
 from released`
 
-// Release records the last outcomes and gives the queue back with the exact state of its rate; whoever stands by
-// is told at once. If another holds the queue already, nothing changes and the error is ErrLeaseLost.
-func (q *Queue) Release(ctx context.Context, ended []Ended, emptyFor time.Duration, starts int) error {
+const keepTurnsSQL = `
+insert into {lanes} (queue, lane, empty_at)
+select $1, t.lane, now() - t.ago * interval '1 s'
+from unnest($4::text[], $5::float8[]) as t(lane, ago)
+where exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3)
+on conflict (queue, lane) do update
+set empty_at = excluded.empty_at`
+
+// Release records the last outcomes and gives the queue back with the exact state of its rates; whoever stands by
+// is told at once. Of last, what a Step would claim is left out. If another holds the queue already, nothing changes and
+// the error is ErrLeaseLost.
+func (q *Queue) Release(ctx context.Context, last Step, lanes LaneRates) error {
 	batch := &pgx.Batch{}
 	// The row of the queue first, as everywhere: an acquire that passed between the outcomes and the release would
 	// find the rows of the outcomes locked and leave them.
-	q.queueTrue(batch, holdSQL, q.name, q.epoch, q.holder)
-	if len(ended) > 0 {
-		q.record(batch, ended, new([]int64))
+	q.renew(batch, last, new(Reply))
+	if len(last.Lanes) > 0 {
+		q.pauseLanes(batch, last.Lanes)
 	}
-	q.queueTrue(batch, releaseSQL, q.name, q.epoch, q.holder, seconds(emptyFor), starts)
+	if len(last.Ended) > 0 {
+		q.record(batch, last.Ended, new([]int64))
+	}
+	if len(lanes.Turns) > 0 {
+		names, ago := make([]string, 0, len(lanes.Turns)), make([]float64, 0, len(lanes.Turns))
+		for lane, since := range lanes.Turns {
+			names, ago = append(names, lane), append(ago, seconds(since))
+		}
+		batch.Queue(q.sql(keepTurnsSQL), q.name, q.epoch, q.holder, names, ago)
+	}
+	q.queueTrue(batch, releaseSQL, q.name, q.epoch, q.holder, seconds(lanes.EmptyFor))
+	if err := q.conn.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("release queue %s: %w", q.name, err)
+	}
+	return nil
+}
+
+// giveBack releases the queue with the rates as the acquire left them.
+func (q *Queue) giveBack(ctx context.Context) error {
+	batch := &pgx.Batch{}
+	q.queueTrue(batch, releaseSQL, q.name, q.epoch, q.holder, nil)
 	if err := q.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("release queue %s: %w", q.name, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,28 +13,47 @@ import (
 
 // Step is everything a child has to say to Postgres at one moment.
 type Step struct {
-	EmptyFor time.Duration // since the rate's bucket was empty
-	Starts   int           // handlers started since the last Step
-	Pause    time.Duration // claim nothing for so long: 0 leaves a pause as it is
-	Why      string        // the pause's reason
-	Ended    []Ended
-	Held     []Ref   // asked only when not empty: which of these are no longer ours
-	Claim    int     // at most so many new jobs
-	Suspect  bool    // of the suspects, and of nothing else: see Claimed
-	Skip     []int64 // not these
-	AskDue   bool    // say when the next jobs are due
+	Rates   Rates
+	Starts  int                  // handlers started since the last Step
+	Pause   time.Duration        // claim nothing for so long: 0 leaves a pause as it is
+	Why     string               // the pause's reason
+	Lanes   map[string]LanePause // lanes to pause; one that is paused for longer stays so
+	Ended   []Ended
+	Held    []Ref   // asked only when not empty: which of these are no longer ours
+	Claim   int     // at most so many new jobs
+	Turns   *Turns  // of the lanes; nil: Rates.Lane is taken for the only one
+	Suspect bool    // of the suspects, and of nothing else: see Claimed
+	Skip    []int64 // not these
+	AskDue  bool    // say when the next jobs are due
+}
+
+// Rates is what is known of the starts when a Step is sent, for whoever has the queue next.
+type Rates struct {
+	EmptyFor time.Duration // since the bucket was empty
+	Quotas   string        // the counts of the quotas
+	Waiting  int           // claimed jobs that have not started: they may, before more is known
+	Lane     string        // the lane that was served last
+	LaneLeft int           // how many more jobs it may have before the next lane
+}
+
+// LanePause is a pause of one lane.
+type LanePause struct {
+	For time.Duration
+	Why string
 }
 
 // Reply is what Postgres answered to a Step.
 type Reply struct {
-	Paused   time.Duration // until claims are allowed again; 0: they are
-	Recorded []int64       // the outcomes that are in; the rest is to be sent again, or gone
-	Gone     []int64       // of Held: cancelled, deleted, recovered by another
-	Claimed  []Claimed     // oldest first
+	Paused      time.Duration // until claims are allowed again; 0: they are
+	LanesPaused bool          // some lane has a pause
+	Recorded    []int64       // the outcomes that are in; the rest is to be sent again, or gone
+	Gone        []int64       // of Held: cancelled, deleted, recovered by another
+	Claimed     []Claimed     // in the order of their turns
+	Served                    // of Claim
 
-	// Of AskDue: until the next job that is not due yet will be, and until the first suspect is; -1: none waits. At
-	// most a day.
-	Due, SuspectDue time.Duration
+	// Of AskDue: until the next job that is not due yet will be, until the first suspect is, and until the first lane that
+	// has a pause goes on; -1: none waits. At most a day.
+	Due, SuspectDue, LaneDue time.Duration
 }
 
 // Step renews the lease, records the ends of jobs and claims new ones, in one round trip and one commit. If
@@ -47,15 +68,21 @@ func (q *Queue) Step(ctx context.Context, s Step) (Reply, error) {
 
 func (q *Queue) step(ctx context.Context, s Step) (reply Reply, err error) {
 	batch := &pgx.Batch{}
-	q.renew(batch, s, &reply.Paused)
+	q.renew(batch, s, &reply)
+	if len(s.Lanes) > 0 {
+		q.pauseLanes(batch, s.Lanes)
+	}
 	if len(s.Ended) > 0 {
 		q.record(batch, s.Ended, &reply.Recorded)
 	}
 	if len(s.Held) > 0 {
 		q.findGone(batch, s.Held, &reply.Gone)
 	}
-	if s.Claim > 0 {
-		q.claim(batch, s, &reply.Claimed)
+	switch {
+	case s.Claim > 0 && s.Turns != nil && !s.Suspect:
+		q.claimInTurn(batch, s, &reply)
+	case s.Claim > 0:
+		q.claim(batch, s, &reply)
 	}
 	if s.AskDue {
 		q.askDue(batch, s, &reply)
@@ -67,28 +94,58 @@ func (q *Queue) step(ctx context.Context, s Step) (reply Reply, err error) {
 const renewSQL = `
 update {queues}
 set expires_at = now() + ttl,
+	settled_at = now(),
 	empty_at = now() - $4::float8 * interval '1 s',
-	starts = starts + $5,
-	paused_until = case when $6::float8 > 0 then greatest(paused_until, now() + $6::float8 * interval '1 s')
+	quotas = $5, waiting = $6, lane = $7, lane_left = $8,
+	starts = starts + $9,
+	paused_until = case when $10::float8 > 0 then greatest(paused_until, now() + $10::float8 * interval '1 s')
 	                    else paused_until end,
-	pause_reason = case when $6::float8 > 0 then $7 else pause_reason end
+	pause_reason = case when $10::float8 > 0 and now() + $10::float8 * interval '1 s' > paused_until then $11
+	                    else pause_reason end,
+	lanes_paused_until = case when $12::float8 > 0 then greatest(lanes_paused_until, now() + $12::float8 * interval '1 s')
+	                          else lanes_paused_until end
 where queue = $1 and epoch = $2 and holder = $3
-returning extract(epoch from greatest(least(paused_until, now() + interval '1 day'), now()) - now())::float8`
+returning extract(epoch from greatest(least(paused_until, now() + interval '1 day'), now()) - now())::float8,
+	lanes_paused_until > now()`
 
-func (q *Queue) renew(b *pgx.Batch, s Step, paused *time.Duration) {
-	args := []any{q.name, q.epoch, q.holder, seconds(s.EmptyFor), s.Starts, seconds(s.Pause), s.Why}
+func (q *Queue) renew(b *pgx.Batch, s Step, reply *Reply) {
+	r := s.Rates
+	var lanes time.Duration
+	for _, pause := range s.Lanes {
+		lanes = max(lanes, pause.For)
+	}
+	args := []any{q.name, q.epoch, q.holder, seconds(r.EmptyFor), r.Quotas, r.Waiting, r.Lane, r.LaneLeft, s.Starts,
+		seconds(s.Pause), s.Why, seconds(lanes)}
 	b.Queue(q.sql(renewSQL), args...).QueryRow(func(row pgx.Row) error {
 		var left float64
-		err := row.Scan(&left)
+		err := row.Scan(&left, &reply.LanesPaused)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return ErrLeaseLost
 		}
 		if err != nil {
 			return fmt.Errorf("renew: %w", err)
 		}
-		*paused = duration(left)
+		reply.Paused = duration(left)
 		return nil
 	})
+}
+
+const pauseLanesSQL = `
+insert into {lanes} as l (queue, lane, paused_until, pause_reason)
+select $1, p.lane, now() + p.seconds * interval '1 s', p.why
+from unnest($4::text[], $5::float8[], $6::text[]) as p(lane, seconds, why)
+where exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3)
+on conflict (queue, lane) do update
+set paused_until = excluded.paused_until, pause_reason = excluded.pause_reason
+where l.paused_until < excluded.paused_until`
+
+func (q *Queue) pauseLanes(b *pgx.Batch, pauses map[string]LanePause) {
+	lanes := slices.Sorted(maps.Keys(pauses))
+	lengths, whys := make([]float64, len(lanes)), make([]string, len(lanes))
+	for i, lane := range lanes {
+		lengths[i], whys[i] = seconds(pauses[lane].For), pauses[lane].Why
+	}
+	b.Queue(q.sql(pauseLanesSQL), q.name, q.epoch, q.holder, lanes, lengths, whys)
 }
 
 const goneSQL = `

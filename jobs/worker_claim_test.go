@@ -29,7 +29,7 @@ func TestAHeadIsWhatAClaimOfOneTakes(t *testing.T) {
 		skip []int64
 		want int64
 	}{{nil, 0}, {nil, 1}, {[]int64{1}, 2}, {[]int64{1, 2}, 0}} {
-		got, err := a.Head(ctx, c.skip, false)
+		got, err := a.Head(ctx, jobs.Step{Skip: c.skip})
 		if got != c.want || err != nil {
 			t.Errorf("head without %v = %d, %v; want %d", c.skip, got, err, c.want)
 		}
@@ -187,7 +187,7 @@ func TestUniqueJobsEndWhateverInterruptsThem(t *testing.T) {
 	claimed := s.claim(a, 3)
 	same(t, "claimed", ids(claimed), []int64{1, 2})
 	s.end(a, jobs.Ended{Ref: claimed[0].Ref(), Kind: jobs.KindFail, Delay: time.Hour})
-	finish(t, a.Release(ctx, []jobs.Ended{{Ref: claimed[1].Ref(), Kind: jobs.KindExcused}}, 0, 0))
+	finish(t, a.Release(ctx, jobs.Step{Ended: []jobs.Ended{{Ref: claimed[1].Ref(), Kind: jobs.KindExcused}}}, jobs.LaneRates{}))
 	s.exec(`update jobs set run_at = now()`)
 	a = s.acquire(bid("a", 2, 1))
 	for _, c := range s.claim(a, 9) {

@@ -79,7 +79,7 @@ func TestAReleasedQueueIsAnybodysAndTheyAreTold(t *testing.T) {
 	s := newSite(t)
 	a := s.acquire(bid("a", 7, 1))
 	listener := listen(t, s.url, "q")
-	if err := a.Release(ctx, nil, 0, 0); err != nil {
+	if err := a.Release(ctx, jobs.Step{}, jobs.LaneRates{}); err != nil {
 		t.Fatal(err)
 	}
 	wantPayload(t, listener, "lease")
@@ -87,7 +87,7 @@ func TestAReleasedQueueIsAnybodysAndTheyAreTold(t *testing.T) {
 	if b := s.acquire(bid("b", 1, 1)); b.Epoch() != 2 || b.Before != (jobs.Holder{}) {
 		t.Errorf("epoch %d, taken over from %q; want 2 and nobody", b.Epoch(), b.Before.Name())
 	}
-	if err := a.Release(ctx, nil, 0, 0); !errors.Is(err, jobs.ErrLeaseLost) {
+	if err := a.Release(ctx, jobs.Step{}, jobs.LaneRates{}); !errors.Is(err, jobs.ErrLeaseLost) {
 		t.Errorf("release after another acquired: %v, want ErrLeaseLost", err)
 	}
 	s.is("b/1/1", `select holder from queues`)
@@ -99,7 +99,7 @@ func TestReleaseRecordsTheLastOutcomes(t *testing.T) {
 	a := s.acquire(bid("a", 1, 1))
 	claimed := s.claim(a, 2)
 	ended := []jobs.Ended{{Ref: claimed[0].Ref(), Kind: jobs.KindDone}, {Ref: claimed[1].Ref(), Kind: jobs.KindExcused}}
-	finish(t, a.Release(ctx, ended, 0, 2))
+	finish(t, a.Release(ctx, jobs.Step{Ended: ended, Starts: 2}, jobs.LaneRates{}))
 	s.row(1, "done 1 0 0")
 	s.row(2, "pending 1 1 0")
 	s.is("2", `select starts from queues`)
@@ -111,10 +111,10 @@ func TestTheStateOfTheRateIsKept(t *testing.T) {
 	if a.EmptyFor < 24*time.Hour {
 		t.Errorf("empty for %v in a new queue, want for ever", a.EmptyFor)
 	}
-	s.step(a, jobs.Step{EmptyFor: time.Hour, Starts: 3})
+	s.step(a, jobs.Step{Rates: jobs.Rates{EmptyFor: time.Hour}, Starts: 3})
 	if b := s.acquire(bid("a", 2, 1)); b.EmptyFor > time.Second {
 		t.Errorf("empty for %v after a death, want 0", b.EmptyFor)
-	} else if err := b.Release(ctx, nil, time.Hour, 4); err != nil {
+	} else if err := b.Release(ctx, jobs.Step{Rates: jobs.Rates{EmptyFor: time.Hour}, Starts: 4}, jobs.LaneRates{}); err != nil {
 		t.Fatal(err)
 	}
 	if c := s.acquire(bid("b", 1, 1)); c.EmptyFor < time.Hour || c.EmptyFor > time.Hour+time.Minute {
@@ -142,7 +142,7 @@ func TestALateWriterIsFenced(t *testing.T) {
 			if !errors.Is(err, jobs.ErrLeaseLost) || len(reply.Claimed)+len(reply.Recorded) != 0 {
 				s.Errorf("step = %+v, %v; want nothing and ErrLeaseLost", reply, err)
 			}
-			if err := a.Release(ctx, done, 0, 9); !errors.Is(err, jobs.ErrLeaseLost) {
+			if err := a.Release(ctx, jobs.Step{Ended: done, Starts: 9}, jobs.LaneRates{}); !errors.Is(err, jobs.ErrLeaseLost) {
 				s.Errorf("release: %v, want ErrLeaseLost", err)
 			}
 			if _, err := a.Sweep(ctx, nil, bid("a", 1, 1).Backoff); !errors.Is(err, jobs.ErrLeaseLost) {

@@ -39,14 +39,22 @@ func TestNoStatementReadsTheWholeTable(t *testing.T) {
 	ids, attempts, epochs := "'{1,2,3,4,5,6,7,8,9,10}'", "'{0,0,0,0,0,0,0,0,0,0}'", "'{1,1,1,1,1,1,1,1,1,1}'"
 	ended := ids + "," + attempts + "," + epochs + ", '{done" + strings.Repeat(",done", 9) + "}'," + attempts + "," + attempts + "," + attempts
 	statements := []struct{ name, sql, args string }{
-		{"claim of a suspect", claimSuspectSQL, `'q', 1, 'a/1/1', 10, '{5}', '{}', 20, 'web-1/1'`},
-		{"claim", claimOthersSQL, `'q', 1, 'a/1/1', 10, '{5}', '{}', 20, 'web-1/1'`},
+		{"claim of a suspect", claimSuspectSQL, `'q', 1, 'a/1/1', 1, '{5}', '{}', 20, 'web-1/1', 'a', '{b}'`},
+		{"claim of a suspect, strict", claimSuspectStrictSQL, `'q', 1, 'a/1/1', 1, '{5}', '{}', 20, 'web-1/1', 'a', '{b}'`},
+		{"claim", claimOthersSQL, `'q', 1, 'a/1/1', 10, '{5}', '{}', 20, 'web-1/1', 'a'`},
+		{"claim in turn", inTurnSQL, `'q', 1, 'a/1/1', 10, '{5}', '{}', 20, 'web-1/1', 'a', '{}', 0, '{b}', false`},
+		{"claim in turn, strict", inTurnStrictSQL, `'q', 1, 'a/1/1', 10, '{5}', '{}', 20, 'web-1/1', 'a', '{}', 0, '{b}', true`},
+		{"head in turn", headInTurnSQL, `'q', 1, 'a/1/1', 1, '{5}', '{}', 20, 'web-1/1', 'a', '{}', 0, '{b}', false`},
+		{"head in turn, strict", headInTurnStrictSQL, `'q', 1, 'a/1/1', 1, '{5}', '{}', 20, 'web-1/1', 'a', '{}', 0, '{b}', true`},
+		{"started", startedSQL, `'q', 3600, 100`},
 		{"record", recordSQL, `'q', 1, 'a/1/1', ` + ended},
 		{"gone", goneSQL, ids + `, ` + attempts + `, 1`},
 		{"move", moveSQL, `1, ` + ids + `, ` + attempts + `, '{1}'`},
 		{"strays", straysSQL, `'q', 2, '{}'`},
 		{"due", dueSQL, `'q', '{5}'`},
-		{"head", headSQL, `'q', '{5}', false`},
+		{"head", headOthersSQL, `'q', '{5}'`},
+		{"head of suspects", headSuspectSQL, `'q', '{5}', '{b}'`},
+		{"head of suspects, strict", headSuspectStrictSQL, `'q', '{5}', '{b}'`},
 		{"orphans", orphansSQL, `'web', 'boot', 'ns'`},
 		{"unserved", unservedSQL, `'{}', 10`},
 	}

@@ -179,7 +179,7 @@ func TestRefusedDataIsToldFromOtherFaults(t *testing.T) {
 				s.Errorf("claim: %v: data error %v, want %v", err, !want, want)
 			}
 			s.is("0", `select starts from queues`) // all of a Step or nothing
-			head, err := a.Head(ctx, nil, false)
+			head, err := a.Head(ctx, jobs.Step{})
 			if head != 2 || err != nil {
 				s.Errorf("head = %d, %v; want 2: the one that cannot be claimed", head, err)
 			}

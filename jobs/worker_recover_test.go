@@ -105,7 +105,7 @@ func TestNothingIsKeptAfterAnotherHeldTheQueue(t *testing.T) {
 			s.expire()
 			b := s.acquire(bid("b", 1, 1))
 			if released {
-				finish(s.T, b.Release(ctx, nil, 0, 0))
+				finish(s.T, b.Release(ctx, jobs.Step{}, jobs.LaneRates{}))
 			} else {
 				s.expire()
 			}

@@ -27,7 +27,7 @@ func newSite(t *testing.T) *site {
 
 // each runs a case as a subtest, from empty tables: that is quicker than a database for each.
 func (s *site) each(name string, do func(s *site)) {
-	s.exec(`truncate jobs, queues restart identity`)
+	s.exec(`truncate jobs, queues, lanes restart identity`)
 	s.Run(name, func(t *testing.T) { do(&site{t, s.url, s.look}) })
 }
 

@@ -1,5 +1,3 @@
-// Package ratelimit answers two questions: when is the next turn, and how many turns fall due until then. It is
-// pure arithmetic: time comes in as an argument, state goes in and out as a value.
 package ratelimit
 
 import (
@@ -14,6 +12,34 @@ type Limit struct {
 	Headroom  float64 // the fraction of PerSecond that stays unused: 0.01 for 1 %
 }
 
+// rule is what a Limit means in time.
+type rule struct {
+	interval time.Duration // from turn to turn; 0: no limit
+	forgiven time.Duration // how much lateness of a start is made up by the next ones
+	full     time.Duration // what it takes to fill the bucket
+}
+
+// rule works out what the limit means in time. A start late by d is charged d early, so a window of length T may hold
+// the turns of T + d. Half of the headroom pays for that (5 ms per second where it is 1 %); the other half is left
+// for the way to whoever counts.
+func (l Limit) rule() rule {
+	if l.PerSecond == 0 {
+		return rule{}
+	}
+	interval := seconds(1 / (l.PerSecond * (1 - l.Headroom)))
+	return rule{
+		interval: interval,
+		forgiven: time.Duration(min(0.005, l.Headroom/2) * max(1, 1/l.PerSecond) * float64(time.Second)),
+		full:     time.Duration(max(l.Burst, 1)) * interval,
+	}
+}
+
+// emptyAt is when a bucket that was empty at a time was empty, as seen from now: time that would have filled it beyond
+// the burst does not count.
+func (r rule) emptyAt(empty, now time.Time) time.Time {
+	return latest(empty, now.Add(-r.forgiven-r.full))
+}
+
 // Pace holds the starts of one queue to its Limit: in any half-open window of length T, at least 1 s and at least
 // one interval long, there are at most ceil(PerSecond·T) + Burst − 1, if nothing starts before its turn.
 //
@@ -24,19 +50,16 @@ type Limit struct {
 // Times must be of one clock that does not go back, as those of time.Now are. One that does go back grants
 // nothing: turns wait until it has caught up. A Pace is for one goroutine.
 type Pace struct {
-	limit    Limit
-	interval time.Duration // from turn to turn; 0: no limit
-	forgiven time.Duration // how much lateness of a start is made up by the next ones
-	empty    time.Time     // no token was in the bucket then; never goes back
+	limit Limit
+	rule
+	empty time.Time // no token was in the bucket then; never goes back
 }
 
 // NewPace returns a Pace whose bucket was empty emptyFor before now: 0 makes the next turn one interval away, a
 // very long time fills the bucket and no more. An emptyFor below zero comes from a clock that went back and counts
 // as 0.
 func NewPace(limit Limit, now time.Time, emptyFor time.Duration) *Pace {
-	p := &Pace{empty: now.Add(-max(emptyFor, 0))}
-	p.set(limit)
-	return p
+	return &Pace{limit, limit.rule(), now.Add(-max(emptyFor, 0))}
 }
 
 // Next returns the n-th turn from now on, counted from 1: now if a token is there for it, else when one will be.
@@ -45,7 +68,7 @@ func (p *Pace) Next(now time.Time, n int) time.Time {
 	if p.interval == 0 {
 		return now
 	}
-	return latest(now, p.emptyAt(now).Add(time.Duration(n)*p.interval))
+	return latest(now, p.emptyAt(p.empty, now).Add(time.Duration(n)*p.interval))
 }
 
 // Due returns how many turns there are from now until then, the tokens in the bucket included: so many jobs can
@@ -54,20 +77,20 @@ func (p *Pace) Due(now, until time.Time) int {
 	if p.interval == 0 {
 		return math.MaxInt
 	}
-	return max(0, int(until.Sub(p.emptyAt(now))/p.interval))
+	return max(0, int(until.Sub(p.emptyAt(p.empty, now))/p.interval))
 }
 
 // Start charges one start. It is charged at its turn if it was late by no more than what is forgiven (up to 5 ms
 // per second of the window), so that small lateness does not add up; of more lateness the rest is lost. Idle time
 // is lateness too: at 200 per second and more the turns of those 5 ms come at once, beside the burst.
 func (p *Pace) Start(at time.Time) {
-	p.empty = p.emptyAt(at).Add(p.interval)
+	p.empty = p.emptyAt(p.empty, at).Add(p.interval)
 }
 
 // EmptyFor returns how long before now the bucket was empty, which is the whole state: NewPace takes it back at
 // any later time, in this process or another.
 func (p *Pace) EmptyFor(now time.Time) time.Duration {
-	return now.Sub(p.emptyAt(now))
+	return now.Sub(p.emptyAt(p.empty, now))
 }
 
 // Empty takes all tokens away: the next turn is one interval after at. It is for the end of a pause.
@@ -83,26 +106,7 @@ func (p *Pace) SetLimit(limit Limit, now time.Time) {
 	}
 	// Starts may be ahead of their charge by what was forgiven; the new limit may forgive less.
 	p.Empty(now.Add(p.forgiven))
-	p.set(limit)
-}
-
-// set works out what the limit means in time. A start late by d is charged d early, so a window of length T may hold
-// the turns of T + d. Half of the headroom pays for that (5 ms per second where it is 1 %); the other half is left
-// for the way to whoever counts.
-func (p *Pace) set(limit Limit) {
-	p.limit, p.interval, p.forgiven = limit, 0, 0
-	if limit.PerSecond == 0 {
-		return
-	}
-	p.interval = seconds(1 / (limit.PerSecond * (1 - limit.Headroom)))
-	p.forgiven = time.Duration(min(0.005, limit.Headroom/2) * max(1, 1/limit.PerSecond) * float64(time.Second))
-}
-
-// emptyAt is when the bucket was empty, as seen from now: time that would have filled it beyond the burst does not
-// count.
-func (p *Pace) emptyAt(now time.Time) time.Time {
-	full := time.Duration(max(p.limit.Burst, 1)) * p.interval
-	return latest(p.empty, now.Add(-p.forgiven-full))
+	p.limit, p.rule = limit, limit.rule()
 }
 
 // seconds rounds up: an interval that is short by a nanosecond puts a start too many into a window.

@@ -244,6 +244,7 @@ func (m made) withoutLines() made {
 // withoutLimits leaves out what a running child takes on as well.
 func (m made) withoutLimits() made {
 	m = m.withoutLines()
-	m.worker.MaxJobsPerSecond, m.worker.Burst, m.worker.Headroom = 0, 0, 0
+	w := &m.worker
+	w.MaxJobsPerSecond, w.Burst, w.Headroom, w.Quotas, w.PerLane, w.Lanes, w.PauseScope = 0, 0, 0, nil, 0, nil, ""
 	return m
 }

@@ -1,0 +1,327 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Turns says how lanes take turns: each that has due jobs starts as many as its weight says, then the next does, in the
+// order of their names and round again.
+type Turns struct {
+	Weights map[string]int // of a lane that is not there: 1
+	Waiting []string       // lanes that have to wait
+	One     bool           // one job of a lane, whatever its weight
+	Strict  bool           // nothing overtakes a job of its lane that was started before, and one of a lane runs at a time
+}
+
+// Served is whose turn it was, and is.
+type Served struct {
+	Lane     string // served last
+	LaneLeft int    // so many more are its turn
+	Others   bool   // there are pending jobs of other lanes than the one claimed from, due or not
+	Cut      bool   // not all lanes were looked at, nor were there enough in those that were
+}
+
+// weight is how many jobs of a lane are one turn.
+func (t Turns) weight(lane string) int {
+	if t.One || t.Strict {
+		return 1
+	}
+	return max(1, t.Weights[lane])
+}
+
+// Few due jobs tell by themselves which lanes have any. If there are more, the lanes are visited in their order, however
+// many jobs they have: at most so many more than jobs are asked for, for it takes an index search each. Most of them may
+// have jobs for later only; so that those cannot keep the due ones waiting, the lanes of the oldest due jobs are served
+// in any case, last.
+//
+// A lane at $9 begins the round: lanes from there on come before those below. It is the lane served last while that has
+// turns left, and else the first name after it.
+const claimInTurnSQL = `
+with recursive oldest as materialized (
+	select lane::text as lane
+	from {jobs}
+	where queue = $1 and state = 'pending' and run_at <= now()
+		and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3 and paused_until <= now())
+	order by run_at, id
+	limit 64
+), walk as (
+	select $9::text as lane, $9::text as next, false as again, 0 as weight, 0 as visited, 0 as got
+	where (select count(*) from oldest) = 64
+	union all
+	select l.lane, l.lane || E'\x01', l.again, t.weight, w.visited + 1, w.got + t.weight
+	from walk w cross join lateral (
+		(
+			select lane::text, run_at, false as again
+			from {jobs}
+			where not w.again and queue = $1 and state = 'pending' and lane collate "C" >= w.next
+			order by lane collate "C", run_at, id
+			limit 1
+		) union all (
+			select lane::text, run_at, true
+			from {jobs}
+			where not w.again and queue = $1 and state = 'pending' and lane collate "C" < $9
+			order by lane collate "C", run_at, id
+			limit 1
+		) union all (
+			select lane::text, run_at, true
+			from {jobs}
+			where w.again and queue = $1 and state = 'pending' and lane collate "C" >= w.next and lane collate "C" < $9
+			order by lane collate "C", run_at, id
+			limit 1
+		)
+		limit 1
+	) l cross join lateral (
+		select case when l.run_at <= now() and {free} then greatest(1, ($10::jsonb ->> l.lane)::int) else 0 end as weight
+	) t
+	where w.got < $4 and w.visited < 100 + $4
+), found as (
+	select lane collate "C" as lane, weight
+	from walk
+	where weight > 0
+	union
+	select lane collate "C", greatest(1, ($10::jsonb ->> l.lane)::int)
+	from (select distinct lane from oldest) l
+	where {free}
+), round as (
+	select lane, weight, first, sum(first) over w as firsts, sum(weight) over w as weights, sum(first) over () as all_firsts,
+		sum(weight) over () as all_weights
+	from (
+		-- Of the lane that is in the middle of its turn only what is left of it.
+		select lane, weight, case when lane = $9 and $11 > 0 then least($11, weight) else weight end as first
+		from found
+	) f
+	window w as (order by lane < $9, lane)
+), granted as (
+	select lane, firsts, all_firsts, weights, coalesce(nullif(mod($4 - all_firsts, all_weights), 0), all_weights) as rest,
+		-- The rest of this round; then as many whole rounds as there are, and what is left.
+		least(case when $13 then 1 else $4 end, case when $4 <= all_firsts then greatest(0, least(first, $4 - firsts + first))
+			else first + div($4 - all_firsts, all_weights) * weight
+				+ greatest(0, least(weight, mod($4 - all_firsts, all_weights) - weights + weight)) end) as n
+	from round
+), claimed as (
+	{claimed}
+)
+select coalesce(w.visited >= 100 + $4 and w.got < $4, false), w.lane, g.lane, coalesce(g.left, 0), {others}, c.*
+from (select) one
+left join (select lane, visited, got from walk order by visited desc limit 1) w on true
+left join (
+	select lane, (case when $4 <= all_firsts then firsts - $4 else weights - rest end)::int as left
+	from granted
+	where case when $4 <= all_firsts then firsts >= $4 else weights >= rest end
+	order by weights
+	limit 1
+) g on true
+left join claimed c on true`
+
+const claimedSQL = `update {jobs} j
+	set state = 'running', attempts = j.attempts + 1, epoch = $2, locked_at = now(), locked_by = $8,
+		max_attempts = coalesce(j.max_attempts, ($6::jsonb ->> j.name)::int, $7)
+	where j.ctid = any({places})
+	returning j.id, j.name, coalesce(j.args, '{}')::text as args, j.lane, j.attempts, j.requeues, j.throttled, j.attempts - j.excused as counted,
+		j.max_attempts, j.attempts - j.excused > j.max_attempts as suspect, extract(epoch from j.run_at)::float8 as run_at`
+
+// onlyFoundSQL is for Head, which must not touch what Postgres refuses.
+const onlyFoundSQL = `select id, name, '{}' as args, lane, attempts, requeues, throttled, 0 as counted, $7::int, $6::text = $8::text, 0::float8
+	from {jobs}
+	where ctid = any({places})`
+
+// freeSQL is whether the lane l has not to wait. It says "is not true" where "not exists" would do: that would be taken
+// for a join, and made for every job there is before the first of them is chosen.
+const freeSQL = `l.lane not in (select unnest($12::text[]))
+	and exists (select from {lanes} p where p.queue = $1 and p.lane = l.lane and p.paused_until > now()) is not true`
+
+// freeStrictSQL is the same with order = "strict": a job that was started before and waits for its retry, or for its turn
+// as a suspect, has the others of its lane wait too; and so does one that runs.
+const freeStrictSQL = freeSQL + `
+	and l.lane not in (select lane::text from {jobs} where state = 'running' and queue = $1)
+	and exists (
+		select from {jobs} s
+		where s.queue = $1 and s.state = 'pending' and s.attempts > 0 and s.lane collate "C" = l.lane
+			and (s.run_at > now() or (s.attempts - s.excused >= s.max_attempts) is true)) is not true`
+
+// placesSQL are the places of the jobs that are granted: the longest due of each lane.
+const placesSQL = `array(
+		select p.ctid
+		from granted g cross join lateral (
+			select ctid
+			from {jobs}
+			where queue = $1 and state = 'pending' and lane collate "C" = g.lane and run_at <= now() and {others_only}
+				and id <> all($5::bigint[])
+			order by run_at, id
+			limit g.n
+			for update skip locked
+		) p)`
+
+// othersThanX: X is a lane that was granted something. Its jobs are not counted; null: nobody was.
+const othersSQL = `(
+		select exists (select from {jobs} where queue = $1 and state = 'pending' and lane collate "C" > x.lane)
+			or exists (select from {jobs} where queue = $1 and state = 'pending' and lane collate "C" < x.lane)
+		from granted x
+		where x.n > 0
+		limit 1)`
+
+// placesStrictSQL: a job that was started before goes first, though its run_at is that of its retry.
+var placesStrictSQL = strings.NewReplacer("and {others_only}", "and {others_only} and attempts > 0").Replace(placesSQL) + ` || ` +
+	strings.NewReplacer("granted g cross", `(
+			select *
+			from granted g
+			where exists (
+				select from {jobs} s
+				where s.queue = $1 and s.state = 'pending' and s.attempts > 0 and s.lane collate "C" = g.lane) is not true
+		) g cross`).Replace(placesSQL)
+
+var (
+	inTurnSQL           = inTurn(claimedSQL, freeSQL, placesSQL)
+	inTurnStrictSQL     = inTurn(claimedSQL, freeStrictSQL, placesStrictSQL)
+	headInTurnSQL       = inTurn(onlyFoundSQL, freeSQL, placesSQL)
+	headInTurnStrictSQL = inTurn(onlyFoundSQL, freeStrictSQL, placesStrictSQL)
+)
+
+func inTurn(claimed, free, places string) string {
+	whole := strings.ReplaceAll(claimInTurnSQL, "{claimed}", claimed)
+	whole = strings.NewReplacer("{free}", free, "{places}", places, "{others}", othersSQL).Replace(whole)
+	return strings.ReplaceAll(whole, "{others_only}", notSuspect)
+}
+
+func (q *Queue) claimInTurn(b *pgx.Batch, s Step, reply *Reply) {
+	sql := inTurnSQL
+	if s.Turns.Strict {
+		sql = inTurnStrictSQL
+	}
+	begin, left, args := q.turnArgs(s)
+	b.Queue(q.sql(sql), args...).Query(func(rows pgx.Rows) error {
+		unsorted, err := q.scanServed(rows, s.Rates, &reply.Served)
+		if err != nil {
+			return fmt.Errorf("claim in turn: %w", err)
+		}
+		reply.Claimed = s.Turns.inOrder(unsorted, begin, left)
+		return nil
+	})
+}
+
+// turnArgs are the arguments of a claim in turn, two of which say where the round begins.
+func (q *Queue) turnArgs(s Step) (begin string, left int, args []any) {
+	t, weights := *s.Turns, "{}"
+	begin, left = s.Rates.Lane, s.Rates.LaneLeft
+	if t.One || t.Strict {
+		left = 0
+	} else if len(t.Weights) > 0 {
+		text, _ := json.Marshal(t.Weights) // texts and numbers: cannot fail
+		weights = string(text)
+	}
+	if left == 0 {
+		begin += "\x01" // the first name after it: no text has a zero byte
+	}
+	return begin, left, []any{q.name, q.epoch, q.holder, s.Claim, notNull(s.Skip), q.maxAttemptsByName, q.maxAttempts, q.lockedBy,
+		begin, weights, left, append([]string{}, t.Waiting...), t.One || t.Strict}
+}
+
+// headInTurn is Head where lanes take turns.
+func (q *Queue) headInTurn(ctx context.Context, s Step) (int64, error) {
+	sql := headInTurnSQL
+	if s.Turns.Strict {
+		sql = headInTurnStrictSQL
+	}
+	s.Claim = 1
+	_, _, args := q.turnArgs(s)
+	rows, err := q.conn.Query(ctx, q.sql(sql), args...)
+	if err != nil {
+		return 0, fmt.Errorf("find head of queue %s: %w", q.name, err)
+	}
+	found, err := q.scanServed(rows, s.Rates, new(Served))
+	if err != nil {
+		return 0, fmt.Errorf("find head of queue %s: %w", q.name, err)
+	}
+	if len(found) == 0 {
+		return 0, nil
+	}
+	return found[0].ID, nil
+}
+
+// scanServed reads rows that each begin with what is the same in all: how the lanes were served.
+func (q *Queue) scanServed(rows pgx.Rows, before Rates, served *Served) (claimed []claimedRow, err error) {
+	defer rows.Close()
+	*served = Served{Lane: before.Lane, LaneLeft: before.LaneLeft}
+	for rows.Next() {
+		var last, lane *string
+		var left int
+		var others *bool
+		var c claimedOrNot
+		if err := rows.Scan(append([]any{&served.Cut, &last, &lane, &left, &others}, c.fields()...)...); err != nil {
+			return nil, err
+		}
+		switch {
+		case served.Cut:
+			served.Lane, served.LaneLeft = *last, 0
+		case lane != nil:
+			served.Lane, served.LaneLeft = *lane, left
+		}
+		served.Others = others == nil || *others
+		if c.id != nil {
+			claimed = append(claimed, c.row(q.name))
+		}
+	}
+	return claimed, rows.Err()
+}
+
+// claimedOrNot is a claimed job, or a row of nulls.
+type claimedOrNot struct {
+	id                                           *int64
+	name, lane                                   *string
+	args                                         *[]byte
+	attempts, requeues, throttled, counted, most *int
+	suspect                                      *bool
+	runAt                                        *float64
+}
+
+func (c *claimedOrNot) fields() []any {
+	return []any{&c.id, &c.name, &c.args, &c.lane, &c.attempts, &c.requeues, &c.throttled, &c.counted, &c.most, &c.suspect, &c.runAt}
+}
+
+func (c *claimedOrNot) row(queue string) claimedRow {
+	return claimedRow{Claimed{
+		Job:     Job{ID: *c.id, Queue: queue, Name: *c.name, Args: *c.args, Lane: *c.lane, Attempt: *c.attempts, Requeues: *c.requeues},
+		Counted: *c.counted, Throttled: *c.throttled, Limit: *c.most, Suspect: *c.suspect,
+	}, *c.runAt}
+}
+
+// inOrder are the jobs in the order of their turns: round by round, lane by lane, the longest due first.
+func (t Turns) inOrder(rows []claimedRow, begin string, left int) []Claimed {
+	sortByAge(rows)
+	type place struct {
+		round int
+		below bool
+		lane  string
+	}
+	places, taken := map[int64]place{}, map[string]int{}
+	for _, row := range rows {
+		weight, used := t.weight(row.Lane), taken[row.Lane]
+		taken[row.Lane]++
+		if row.Lane == begin && left > 0 {
+			used += max(0, weight-left)
+		}
+		places[row.ID] = place{used / weight, row.Lane < begin, row.Lane}
+	}
+	slices.SortStableFunc(rows, func(a, b claimedRow) int {
+		p, o := places[a.ID], places[b.ID]
+		return cmp.Or(cmp.Compare(p.round, o.round), compareBool(p.below, o.below), cmp.Compare(p.lane, o.lane))
+	})
+	return jobsOf(rows)
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

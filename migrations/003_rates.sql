@@ -1,0 +1,35 @@
+-- Quotas, pauses by hand, and lanes that take turns.
+
+-- While this waits for a table, every Step waits behind it: better fail than cost running queues their leases. The
+-- indexes are built in one go; until they are, jobs can be neither enqueued nor claimed, but leases are renewed.
+set local lock_timeout = '2s';
+
+-- Lanes are compared byte by byte, in every statement too: their order means nothing, and must not depend on a locale.
+create index jobs_lanes on {{.schema}}.jobs (queue, lane collate "C", run_at, id) where state = 'pending';
+-- Pending jobs that were started before: with order = "strict" they go first in their lane. Nearly always few.
+create index jobs_started_before on {{.schema}}.jobs (queue, lane collate "C", run_at, id)
+	where state = 'pending' and attempts > 0;
+
+alter table {{.schema}}.queues
+	-- What was known of the starts when this was stored. Starts that may have happened since and are in no count:
+	-- waiting, and the jobs that were claimed in the same moment.
+	add column settled_at timestamptz not null default '-infinity',
+	add column waiting    integer not null default 0,
+	add column quotas     text not null default '', -- the starts of the last while, as package ratelimit writes them
+	-- Whose turn it is.
+	add column lane       text collate "C" not null default '', -- the lane that was served last
+	add column lane_left  integer not null default 0,           -- how many more it may have in a row
+	-- The bucket of every lane's own rate was empty then, if lanes does not say later.
+	add column lanes_empty_at     timestamptz not null default '-infinity',
+	-- Some lane has a pause until then.
+	add column lanes_paused_until timestamptz not null default '-infinity';
+
+-- Lanes of which more is known than their jobs tell.
+create table {{.schema}}.lanes (
+	queue        {{.schema}}.job_queue not null,
+	lane         {{.schema}}.job_lane collate "C" not null,
+	paused_until timestamptz not null default '-infinity',
+	pause_reason text,
+	empty_at     timestamptz not null default '-infinity', -- when the bucket of its own rate was empty
+	primary key (queue, lane)
+);
