@@ -107,21 +107,22 @@ func (c *loop) pauseUntil(t time.Time) {
 	c.unplan(nil)
 }
 
-// heardPause takes what the database says of the pause of the queue: it may have been lifted by hand. What it has not
+// heardPause takes what the database says of the pause of the queue. A longer one holds at once. A shorter one, or none,
+// only if somebody has changed it: that it has ended may be due to a clock that went ahead. What the database has not
 // been told yet it cannot say.
-func (c *loop) heardPause(left time.Duration) {
-	until := c.now.Add(left)
+func (c *loop) heardPause(asked bool, r jobs.Reply) {
+	until := c.now.Add(r.Paused)
 	switch {
-	case left > 0 && until.After(c.pausedUntil):
+	case r.Paused > 0 && until.After(c.pausedUntil):
+		if !c.pausedUntil.After(c.now) {
+			c.log.Info("the queue is paused", "for", r.Paused.Round(time.Millisecond))
+		}
 		c.pauseUntil(until)
-	case c.toPause > 0 || !until.Before(c.pausedUntil):
-	case left > 0:
-		c.pausedUntil = until
-		c.limiter.Pause(until)
+	case c.toPause > 0 || !c.pausedUntil.After(c.now) || !asked && !r.NoPause:
 	default:
-		c.log.Info("the pause is lifted")
-		c.pausedUntil, c.more = c.now, true
-		c.limiter.Pause(c.now)
+		c.log.Info("the pause is shorter now, or lifted", "for", r.Paused.Round(time.Millisecond))
+		c.pausedUntil, c.more = until, true
+		c.limiter.Pause(until)
 	}
 }
 
@@ -137,16 +138,19 @@ func (c *loop) pauseLane(lane string, pause time.Duration, why string) {
 	c.unplan(func(j jobs.Claimed) bool { return j.Lane == lane })
 }
 
-// lanePaused reports whether this process was told to start nothing of a lane.
-func (c *loop) lanePaused(lane string) bool {
-	return c.lanesPausedUntil[lane].After(c.now)
-}
-
-// forgetPauses forgets those of lanes that have ended.
-func (c *loop) forgetPauses() {
+// lanesWaiting are those that this process was told to start nothing of. The database knows them too, but by its clock.
+func (c *loop) lanesWaiting() (lanes []string) {
 	for lane, until := range c.lanesPausedUntil {
 		if !until.After(c.now) {
 			delete(c.lanesPausedUntil, lane)
+		} else if len(lanes) < maxWaiting {
+			lanes = append(lanes, lane)
 		}
 	}
+	return lanes
+}
+
+// lanePaused reports whether this process was told to start nothing of a lane.
+func (c *loop) lanePaused(lane string) bool {
+	return c.lanesPausedUntil[lane].After(c.now)
 }

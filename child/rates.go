@@ -80,7 +80,7 @@ func (c *loop) strict() bool { return c.set.Worker.Order == "strict" }
 
 // inTurns reports whether lanes matter: for all that is known there is more than one, or they are limited one by one.
 func (c *loop) inTurns() bool {
-	return c.served.Others || c.lanesPaused || c.strict() || !c.lanes.None()
+	return c.served.Others || c.lanesPaused || len(c.lanesPausedUntil) > 0 || c.strict() || !c.lanes.None()
 }
 
 // turns says for a claim how lanes take turns; nil: there is but one. ok is false if all have to wait.
@@ -101,28 +101,31 @@ func (c *loop) turns() (t *jobs.Turns, ok bool) {
 			return nil, false
 		}
 	}
-	if t.One || t.Strict {
-		t.Waiting = append(t.Waiting, c.lanesInHand()...)
-	}
+	t.Waiting = append(append(t.Waiting, c.lanesInHand()...), c.lanesWaiting()...)
 	return t, true
 }
 
-// lanesInHand are those of jobs that have not started, and of jobs that are not ours any more and still run. (Of all
-// others that run, the database knows.)
+// lanesInHand are those that may have no second job beside one we have: with a limit for each, beside one that has not
+// started yet; in strict order, beside one that is not ours any more and still runs. (Of all others that run the
+// database knows.)
 func (c *loop) lanesInHand() (lanes []string) {
-	for _, j := range c.planned {
-		lanes = append(lanes, j.Lane)
+	if !c.lanes.None() {
+		for _, j := range c.planned {
+			lanes = append(lanes, j.Lane)
+		}
 	}
 	if c.strict() {
 		for _, r := range c.running {
-			lanes = append(lanes, r.Lane)
+			if r.lost {
+				lanes = append(lanes, r.Lane)
+			}
 		}
 	}
 	return lanes
 }
 
-// tookTurns notes what a claim in turns found. If it did not see all lanes, and nothing in those it saw, the next one
-// goes on where it ended, until all the round was seen.
+// tookTurns notes what a claim in turns found. If it brought nothing, though it did not see all lanes or those it saw
+// had due jobs (somebody has them locked, say), the next one goes on where it ended, until all the round was seen.
 func (c *loop) tookTurns(s jobs.Step, r jobs.Reply) {
 	before := c.served.Lane
 	c.served = r.Served
@@ -135,9 +138,8 @@ func (c *loop) tookTurns(s jobs.Step, r jobs.Reply) {
 	switch {
 	case len(r.Claimed) > 0:
 		c.round = nil
-		// A lane that had fewer jobs than turns leaves them to the others.
-		c.more = c.more || r.Cut || !s.Turns.One && !s.Turns.Strict
-	case !r.Cut:
+		c.more = c.more || r.Cut || len(r.Claimed) < r.Granted // what a lane left is for the others
+	case !r.Cut && r.Granted == 0:
 		c.round = nil
 	case c.round == nil:
 		c.round, c.more = &before, true
@@ -145,6 +147,9 @@ func (c *loop) tookTurns(s jobs.Step, r jobs.Reply) {
 		c.round = nil
 	default:
 		c.more = true
+	}
+	if len(r.Claimed) == 0 {
+		c.served.LaneLeft = 0
 	}
 }
 

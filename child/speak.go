@@ -46,6 +46,7 @@ type refusal struct {
 // stepped is the answer to a Step.
 type stepped struct {
 	step  jobs.Step
+	asked bool // somebody has changed a pause
 	reply jobs.Reply
 	sent  time.Time
 	boot  time.Duration // when it was sent, on the boot clock
@@ -106,8 +107,11 @@ func (c *loop) nextStep() (s jobs.Step, needed bool) {
 // toClaim adds to a Step what it is to claim.
 func (c *loop) toClaim(s *jobs.Step) {
 	n, suspect := c.room()
+	if n == 0 {
+		return
+	}
 	turns, ok := c.turns()
-	if n == 0 || !ok {
+	if !ok {
 		return
 	}
 	s.Claim, s.Suspect, s.Turns, s.Skip = n, suspect, turns, c.skipped()
@@ -176,10 +180,11 @@ func (c *loop) step(s jobs.Step) op {
 	if len(s.Held) > 0 {
 		c.askGone = false
 	}
+	asked := c.askPause
 	c.askPause = false
 	within := c.opTimeout()
 	return func(l *link) any {
-		a := stepped{step: s, sent: time.Now(), boot: procs.BootClock()}
+		a := stepped{step: s, asked: asked, sent: time.Now(), boot: procs.BootClock()}
 		a.err = l.withQueue(within, func(ctx context.Context, q *jobs.Queue) (err error) {
 			a.reply, err = q.Step(ctx, s)
 			return err
@@ -223,7 +228,7 @@ func (c *loop) steppedNow(a stepped) {
 	}
 	maps.DeleteFunc(c.lanesToPause, func(lane string, p jobs.LanePause) bool { return a.step.Lanes[lane] == p })
 	c.lanesPaused = a.reply.LanesPaused || len(c.lanesToPause) > 0
-	c.heardPause(a.reply.Paused)
+	c.heardPause(a.asked, a.reply)
 	if c.bare { // only now jobs again
 		c.bare = false
 		return
@@ -303,6 +308,9 @@ func (c *loop) heardDue(r jobs.Reply) {
 	}
 	if _, first := c.lanes.Waiting(c.now, c.now.Add(c.lead())); !first.IsZero() {
 		c.lookAt(first.Add(-c.lead()))
+	}
+	for _, until := range c.lanesPausedUntil {
+		c.lookAt(until)
 	}
 	for _, refused := range c.skip {
 		if refused.until.After(c.now) {

@@ -20,7 +20,8 @@ func checkCommand(p *program) *cobra.Command {
 		Use:   "check",
 		Short: "Check the file and the database, and print the effective settings",
 		Long: "Check the file and the database, print every fault and warning on stderr and the effective settings on stdout.\n" +
-			"Warnings are also about what this machine cannot give: users, memory limits, open files.\n" +
+			"Warnings are also about what this machine cannot give: users, memory limits, open files; and about limits that cannot\n" +
+			"be reached: so many jobs at a time, each as long as those of the last hour, start fewer.\n" +
 			"Nothing is started and nothing changed. The exit status is 78 if the file has a fault, 1 if only the database has one.",
 		Example: "  queuekeeper check -c /etc/queues.toml",
 		Args:    cobra.NoArgs,
@@ -39,6 +40,7 @@ func (p *program) check(ctx context.Context) error {
 	if err := p.printSettings(file, facts); err != nil {
 		return err
 	}
+	p.warnLimits(file)
 	p.warnMachine(file)
 	faults := p.checkHandlers(file)
 	if len(faults) == 0 {
@@ -119,6 +121,11 @@ func (p *program) warn(ctx context.Context, db *database, file config.File) erro
 	for _, queue := range slices.Sorted(maps.Keys(waiting)) {
 		p.lines("warning: ", fmt.Sprintf("queue %s has %d waiting jobs and no worker in %s", queue, waiting[queue], file.Path))
 	}
+	queues, err := db.schema.Status(ctx, db)
+	if err != nil {
+		return err
+	}
+	p.warnReach(file, queues)
 	var most int
 	if err := db.QueryRow(ctx, `select current_setting('max_connections')::int`).Scan(&most); err != nil {
 		return fmt.Errorf("read max_connections: %w", err)

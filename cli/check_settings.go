@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +29,11 @@ type (
 		MaxJobsPerSecond float64               `json:"max_jobs_per_second"`
 		Burst            int                   `json:"burst"`
 		Headroom         float64               `json:"headroom"`
+		Quotas           []string              `json:"quotas"`
+		PerLane          float64               `json:"max_jobs_per_second_per_lane"` // 0: no limit
+		Lanes            map[string]int        `json:"lanes"`                        // weights; the rest have 1
+		PauseScope       string                `json:"pause_scope"`
+		Order            string                `json:"order"`
 		Concurrency      int                   `json:"concurrency"`
 		PollInterval     string                `json:"poll_interval"`
 		Timeout          string                `json:"timeout"`
@@ -60,7 +67,7 @@ func (p *program) printSettings(file config.File, facts *databaseFacts) error {
 		[]string{"shutdown timeout:", file.ShutdownTimeout.String()},
 		[]string{"log format:", file.LogFormat}))
 	fmt.Fprintln(p.stdout)
-	rows = [][]string{{"QUEUE", "RATE", "BURST", "HEADROOM", "CONCURRENCY", "POLL", "TIMEOUT", "KILL AFTER", "MAX ATTEMPTS",
+	rows = [][]string{{"QUEUE", "RATE", "BURST", "HEADROOM", "QUOTAS", "PER LANE", "LANES", "PAUSE SCOPE", "ORDER", "CONCURRENCY", "POLL", "TIMEOUT", "KILL AFTER", "MAX ATTEMPTS",
 		"MEMORY", "NICE", "USER", "ENV", "JOBS", "COMMAND"}}
 	for _, w := range file.Workers {
 		rows = append(rows, workerRow(w))
@@ -85,7 +92,11 @@ func withoutEmptyColumns(rows [][]string) [][]string {
 func workerRow(w config.Worker) []string {
 	rate, accepts, command := "no limit", "any", "Go handlers"
 	if w.MaxJobsPerSecond > 0 {
-		rate = strconv.FormatFloat(w.MaxJobsPerSecond, 'f', -1, 64) + "/s"
+		rate = number(w.MaxJobsPerSecond) + "/s"
+	}
+	perLane := ""
+	if w.PerLane > 0 {
+		perLane = number(w.PerLane) + "/s"
 	}
 	if len(w.Jobs) > 0 {
 		accepts = strings.Join(w.Jobs, ", ")
@@ -97,9 +108,42 @@ func workerRow(w config.Worker) []string {
 	if w.Nice > 0 {
 		nice = strconv.Itoa(w.Nice)
 	}
-	return []string{w.Queue, rate, strconv.Itoa(w.Burst), strconv.FormatFloat(100*w.Headroom, 'f', -1, 64) + "%",
+	return []string{w.Queue, rate, strconv.Itoa(w.Burst), number(100*w.Headroom) + "%",
+		strings.Join(quotaTexts(w.Quotas), ", "), perLane, shownLanes(w.Lanes), unless("queue", w.PauseScope), unless("due", w.Order),
 		strconv.Itoa(w.Concurrency), w.PollInterval.String(), w.Timeout.String(), w.KillAfter.String(),
 		strconv.Itoa(w.MaxAttempts), shownSize(w.MemoryLimit), nice, w.User, strings.Join(w.Env, ", "), accepts, command}
+}
+
+func quotaTexts(quotas []config.Quota) []string {
+	texts := []string{}
+	for _, q := range quotas {
+		texts = append(texts, q.String())
+	}
+	return texts
+}
+
+// shownLanes is the heaviest lanes and how many more there are.
+func shownLanes(weights map[string]int) string {
+	const most = 3
+	lanes := slices.SortedFunc(maps.Keys(weights), func(a, b string) int {
+		return cmp.Or(cmp.Compare(weights[b], weights[a]), cmp.Compare(a, b))
+	})
+	var texts []string
+	for _, lane := range lanes[:min(most, len(lanes))] {
+		texts = append(texts, fmt.Sprintf("%s %d", lane, weights[lane]))
+	}
+	if more := len(lanes) - most; more > 0 {
+		texts = append(texts, fmt.Sprintf("… (%d more)", more))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// unless is value, or "" where it is what holds anyway.
+func unless(usual, value string) string {
+	if value == usual {
+		return ""
+	}
+	return value
 }
 
 // shownSize is a size as a file would have it; "" for 0.
@@ -134,12 +178,17 @@ func checked(file config.File, facts *databaseFacts) checkedFile {
 	}
 	for _, w := range file.Workers {
 		byName := map[string]checkedJob{}
+		lanes := w.Lanes
+		if lanes == nil {
+			lanes = map[string]int{} // {}, not null
+		}
 		for name, j := range w.Job {
 			byName[name] = checkedJob{Timeout: orUnset(j.Timeout), MaxAttempts: j.MaxAttempts, Command: shownCommand(j.Command)}
 		}
 		c.Workers = append(c.Workers, checkedWorker{
 			Queue: w.Queue, Jobs: w.Jobs, Command: shownCommand(w.Command), MaxJobsPerSecond: w.MaxJobsPerSecond, Burst: w.Burst,
-			Headroom: w.Headroom, Concurrency: w.Concurrency, PollInterval: w.PollInterval.String(),
+			Headroom: w.Headroom, Quotas: quotaTexts(w.Quotas), PerLane: w.PerLane, Lanes: lanes, PauseScope: w.PauseScope, Order: w.Order,
+			Concurrency: w.Concurrency, PollInterval: w.PollInterval.String(),
 			Timeout: w.Timeout.String(), KillAfter: w.KillAfter.String(), MaxAttempts: w.MaxAttempts,
 			MemoryLimit: w.MemoryLimit, Env: w.Env, User: w.User, Nice: w.Nice, Job: byName,
 		})

@@ -54,14 +54,23 @@ func (db *database) unserved(queue, name string) string {
 	if len(db.workers) == 0 {
 		return ""
 	}
-	i := slices.IndexFunc(db.workers, func(w config.Worker) bool { return w.Queue == queue })
-	if i < 0 {
+	w, ok := db.worker(queue)
+	if !ok {
 		return fmt.Sprintf("queue %s has no worker in the file", queue)
 	}
-	if w := db.workers[i]; len(w.Jobs) > 0 && !slices.Contains(w.Jobs, name) {
+	if len(w.Jobs) > 0 && !slices.Contains(w.Jobs, name) {
 		return fmt.Sprintf("the worker of queue %s accepts %s only", queue, strings.Join(w.Jobs, ", "))
 	}
 	return ""
+}
+
+// worker is the one that serves the queue in the file.
+func (db *database) worker(queue string) (config.Worker, bool) {
+	i := slices.IndexFunc(db.workers, func(w config.Worker) bool { return w.Queue == queue })
+	if i < 0 {
+		return config.Worker{}, false
+	}
+	return db.workers[i], true
 }
 
 // open connects to the database of a file.

@@ -100,7 +100,8 @@ func (p *program) root(running func()) *cobra.Command {
 
 // commands are in the order of the day, but cobra's help sorts them by name.
 var commands = []func(*program) *cobra.Command{
-	runCommand, devCommand, initCommand, checkCommand, migrateCommand, enqueueCommand, statusCommand, jobsCommand, versionCommand,
+	runCommand, devCommand, initCommand, checkCommand, migrateCommand, enqueueCommand, statusCommand, jobsCommand,
+	pauseCommand, resumeCommand, versionCommand,
 }
 
 // printsData gives a command that prints data its --json.

@@ -19,7 +19,8 @@ func statusCommand(p *program) *cobra.Command {
 		Use:   "status",
 		Short: "Show how each queue is",
 		Long: "Show for each queue how many jobs are due, wait for later, run and are dead, how long the oldest has waited, and who\n" +
-			"works on it; and below, of children that are not just ready, why. In --json times are in seconds.",
+			"works on it; and below why children are not just ready, what is paused, and which limits cannot be reached as long as\n" +
+			"jobs take what they took in the last hour. In --json times are in seconds.",
 		Example: "  queuekeeper status\n  queuekeeper status --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,7 +67,7 @@ func (p *program) printStatus(queues []jobs.QueueStatus) {
 func withWorkers(queues []jobs.QueueStatus, workers []config.Worker) []jobs.QueueStatus {
 	for _, w := range workers {
 		if !slices.ContainsFunc(queues, func(q jobs.QueueStatus) bool { return q.Queue == w.Queue }) {
-			queues = append(queues, jobs.QueueStatus{Queue: w.Queue, MaxJobsPerSecond: w.MaxJobsPerSecond})
+			queues = append(queues, jobs.QueueStatus{Queue: w.Queue, MaxJobsPerSecond: w.MaxJobsPerSecond, Concurrency: w.Concurrency})
 		}
 	}
 	slices.SortFunc(queues, func(a, b jobs.QueueStatus) int { return strings.Compare(a.Queue, b.Queue) })
@@ -101,8 +102,17 @@ type statusOf struct {
 	OldestDue        float64 `json:"oldest_due"`
 	Holder           string  `json:"holder"`
 	LeaseEnds        float64 `json:"lease_ends"`
-	PausedFor        float64 `json:"paused_for"`
 	MaxJobsPerSecond float64 `json:"max_jobs_per_second"`
+	Concurrency      int     `json:"concurrency"`   // 0: nobody has said
+	MeanDuration     float64 `json:"mean_duration"` // of the jobs done in the last hour; 0: none
+	// How many would have to run at the same time to reach max_jobs_per_second; 0: concurrency does, or nothing is known.
+	ConcurrencyNeeded int `json:"concurrency_needed"`
+
+	PausedFor     float64  `json:"paused_for"` // at most 100 days
+	PauseHasNoEnd bool     `json:"pause_has_no_end"`
+	PauseReason   string   `json:"pause_reason"`
+	LanesPaused   int64    `json:"lanes_paused"`
+	LanePausedFor *float64 `json:"lane_paused_for"` // until the first of them goes on; null: none does by itself
 
 	// What a supervisor said of the queue's child; see seen_ago for how long ago.
 	ChildState   string   `json:"child_state"` // "": nothing was said
@@ -122,7 +132,10 @@ func statusJSON(queues []jobs.QueueStatus) []statusOf {
 		c := q.Child
 		all = append(all, statusOf{
 			q.Queue, q.Due, q.Later, q.Running, q.Dead, q.DoneLastHour, q.OldestDue.Seconds(), q.Holder, q.LeaseEnds.Seconds(),
-			q.PausedFor.Seconds(), q.MaxJobsPerSecond,
+			q.MaxJobsPerSecond, q.Concurrency, q.MeanDuration.Seconds(),
+			neededConcurrency(q.MeanDuration, q.MaxJobsPerSecond, q.Concurrency),
+			q.PausedFor.Seconds(), q.PauseHasNoEnd, q.PauseReason, q.LanesPaused,
+			secondsIf(q.LanesPaused > 0 && q.LanePausedFor >= 0, q.LanePausedFor),
 			c.State, c.Detail, q.ChildHost, c.PID, c.Restarts, c.LastExit, secondsIf(c.LastExit != "", c.ExitAgo), q.FailedReload,
 			secondsIf(c.State != "", q.SeenAgo),
 		})

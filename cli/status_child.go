@@ -27,7 +27,7 @@ func workerText(q jobs.QueueStatus) string {
 		words = append(words, plural(c.Restarts, "restart"))
 	}
 	if q.PausedFor > 0 {
-		words = append(words, fmt.Sprintf("paused for %s", q.PausedFor.Round(time.Second)))
+		words = append(words, "paused")
 	}
 	return strings.Join(words, ", ")
 }
@@ -55,8 +55,10 @@ func plural(n int, what string) string {
 func remarks(queues []jobs.QueueStatus) []string {
 	var lines, reloads []string
 	for _, q := range queues {
-		if line := stateRemark(q); line != "" {
-			lines = append(lines, q.Queue+": "+line)
+		for _, line := range append([]string{stateRemark(q)}, rateRemarks(q)...) {
+			if line != "" {
+				lines = append(lines, q.Queue+": "+line)
+			}
 		}
 		fresh := q.SeenAgo < heardOf
 		if c := q.Child; fresh && c.LastExit != "" && notableExit(c.State) {
@@ -94,6 +96,21 @@ func stateRemark(q jobs.QueueStatus) string {
 		return "" // the table has it
 	}
 	return text
+}
+
+// rateRemarks are why a queue starts less than it could.
+func rateRemarks(q jobs.QueueStatus) (lines []string) {
+	if q.PausedFor > 0 {
+		lines = append(lines, "paused "+lasting(q.PausedFor, !q.PauseHasNoEnd)+because(strings.Join(strings.Fields(q.PauseReason), " ")))
+	}
+	switch lanes := plural(int(q.LanesPaused), "lane"); {
+	case q.LanesPaused == 0:
+	case q.LanePausedFor < 0:
+		lines = append(lines, lanes+" paused until resumed")
+	default:
+		lines = append(lines, fmt.Sprintf("%s paused, the next goes on in %s", lanes, max(q.LanePausedFor.Round(time.Second), time.Second)))
+	}
+	return append(lines, unreachable(q.MeanDuration, q.MaxJobsPerSecond, q.Concurrency))
 }
 
 // notableExit leaves out the exit that a parked child is parked for: the detail says more.

@@ -19,11 +19,19 @@ func TestStatusSaysWhoWorksAndWhatIsToBeKnown(t *testing.T) {
 	}{
 		{jobs.QueueStatus{}, "nobody", ""},
 		{jobs.QueueStatus{Holder: "web-1/4711"}, "web-1/4711", ""}, // of an earlier version
-		{jobs.QueueStatus{Holder: "web-1/4711", PausedFor: minute}, "web-1/4711, paused for 1m0s", ""},
+		{jobs.QueueStatus{Holder: "web-1/4711", PausedFor: minute}, "web-1/4711, paused", "q: paused for 1m0s more"},
 		{jobs.QueueStatus{Holder: "web-1/4711", SeenAgo: minute, Child: jobs.Child{State: "ready", Restarts: 2}}, "web-1/4711", ""},
 		{jobs.QueueStatus{Holder: "web-1/4711", PausedFor: minute, Child: jobs.Child{
 			State: "ready", Restarts: 3, LastExit: "exit status 2: panic: boom\n\ngoroutine 1", ExitAgo: minute}},
-			"web-1/4711, 3 restarts, paused for 1m0s", "q: last exit 1m0s ago: exit status 2: panic: boom"},
+			"web-1/4711, 3 restarts, paused", "q: paused for 1m0s more\nq: last exit 1m0s ago: exit status 2: panic: boom"},
+		{jobs.QueueStatus{PausedFor: 192400 * time.Millisecond, PauseReason: "429: slow\n down"}, "nobody, paused",
+			"q: paused for 3m12s more: 429: slow down"},
+		{jobs.QueueStatus{PausedFor: 2400 * time.Hour, PauseHasNoEnd: true, PauseReason: "maintenance"}, "nobody, paused",
+			"q: paused until resumed: maintenance"},
+		{jobs.QueueStatus{LanesPaused: 3, LanePausedFor: 12 * time.Second}, "nobody", "q: 3 lanes paused, the next goes on in 12s"},
+		{jobs.QueueStatus{LanesPaused: 1, LanePausedFor: -1}, "nobody", "q: 1 lane paused until resumed"},
+		{jobs.QueueStatus{MaxJobsPerSecond: 10, Concurrency: 2, MeanDuration: 800 * time.Millisecond}, "nobody",
+			"q: jobs take 0.8 s on average, so concurrency = 2 gives at most 2.5/s of the 10/s allowed; concurrency = 8 would reach it"},
 		{jobs.QueueStatus{Child: jobs.Child{State: "restarting", Restarts: 1, LastExit: "exit status 3", ExitAgo: 1500 * time.Millisecond}},
 			"nobody, restarting, 1 restart", "q: last exit 1s ago: exit status 3"},
 		{jobs.QueueStatus{Child: jobs.Child{State: "parked", Detail: "no command", LastExit: "exit status 78"}},

@@ -64,9 +64,14 @@ func (c *checker) fill(t table, field func(key) any) {
 
 // value is what the field of k gets for raw, unless raw is at fault.
 func (c *checker) value(k key, raw any, lines *node, label string) (any, bool) {
-	if items, isList := raw.([]any); isList && len(items) > 0 {
-		if l, ok := k.kind.(list); ok {
-			return c.items(l, items, lines, label)
+	switch kind := k.kind.(type) {
+	case list:
+		if items, ok := raw.([]any); ok && len(items) > 0 {
+			return c.items(kind, items, lines, label)
+		}
+	case weights:
+		if tree, ok := raw.(map[string]any); ok {
+			return c.weights(kind, tree, lines, label)
 		}
 	}
 	return c.single(k.kind, raw, lines.line, label, k.secret)
@@ -74,15 +79,40 @@ func (c *checker) value(k key, raw any, lines *node, label string) (any, bool) {
 
 // items reads the elements of a list one by one, for each has a line of its own.
 func (c *checker) items(l list, items []any, lines *node, label string) (any, bool) {
-	texts, sound := make([]string, len(items)), true
+	if l.most > 0 && len(items) > l.most {
+		c.fault(lines.line, label, "is a list of %d, must be %s", len(items), l.must())
+		return nil, false
+	}
+	values, sound := make([]any, len(items)), true
+	first := map[any]int{} // the element that has it
 	for i, item := range items {
-		text, ok := c.single(l.item, item, lines.element(i).line, label+"["+strconv.Itoa(i)+"]", false)
-		if ok {
-			texts[i] = text.(string)
+		line, element := lines.element(i).line, label+"["+strconv.Itoa(i)+"]"
+		value, ok := c.single(l.item, item, line, element, false)
+		values[i] = value
+		if ok && l.own != nil {
+			j, taken := first[l.own(value)]
+			if taken {
+				c.fault(line, element, "is %s, with the same %s as %s[%d], must have its own", show(item, false), l.ownName, label, j)
+				ok = false
+			} else {
+				first[l.own(value)] = i
+			}
 		}
 		sound = sound && ok
 	}
-	return texts, sound
+	if !sound {
+		return nil, false
+	}
+	return slice(values), true
+}
+
+// slice is values, of which there is at least one, as a slice of their own type.
+func slice(values []any) any {
+	s := reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(values[0])), 0, len(values))
+	for _, v := range values {
+		s = reflect.Append(s, reflect.ValueOf(v))
+	}
+	return s.Interface()
 }
 
 // single reads a value that is not a list. Faults show it as it is in the file, before variables are

@@ -32,6 +32,11 @@ type Worker struct {
 	MaxJobsPerSecond float64        `json:"max_jobs_per_second"` // 0: no limit
 	Burst            int            `json:"burst"`
 	Headroom         float64        `json:"headroom"` // a fraction: 0.01 for "1%"
+	Quotas           []Quota        `json:"quotas"`
+	PerLane          float64        `json:"max_jobs_per_second_per_lane"` // 0: no limit
+	Lanes            map[string]int `json:"lanes"`                        // weights; a lane that is not there has 1
+	PauseScope       string         `json:"pause_scope"`                  // "queue" or "lane"
+	Order            string         `json:"order"`                        // "due" or "strict"
 	Concurrency      int            `json:"concurrency"`
 	PollInterval     time.Duration  `json:"poll_interval"`
 	Timeout          time.Duration  `json:"timeout"`

@@ -61,6 +61,7 @@ func TestSyntaxFaultsQuoteTheLine(t *testing.T) {
 		"max_jobs_per_second = 0,2":            "queues.toml:2: is not TOML: in `max_jobs_per_second = 0,2`: expected a top-level item to end with a newline, comment, or EOF, but got ',' instead",
 		"max_jobs_per_second = .5":             "queues.toml:2: is not TOML: in `max_jobs_per_second = .5`: floats must start with a digit, not '.'",
 		"max_jobs_per_second = 1e400":          "queues.toml:2: is not TOML: in `max_jobs_per_second = 1e400`: 1e400 is out of range for float64",
+		"quotas = [5000/1h]":                   "queues.toml:2: is not TOML: in `quotas = [5000/1h]`: expected a comma (',') or array terminator (']'), but got '/'",
 		"concurrency = 9223372036854775808":    "queues.toml:2: is not TOML: in `concurrency = 9223372036854775808`: 9223372036854775808 is out of range for int64",
 		"[":                                    "queues.toml:2: is not TOML: in `[`: expected '.' or ']' to end table name, but got '\\n' instead",
 		"lease =":                              "queues.toml:2: is not TOML: in `lease =`: expected value but found '\\n' instead",

@@ -77,7 +77,53 @@ func checkSound(t *testing.T, file File) {
 			t.Errorf("got the worker %+v, want one within bounds", w)
 		}
 		queues[w.Queue] = true
+		checkQuotas(t, w.Quotas)
+		perLane := w.PerLane == 0 || w.PerLane >= 0.001 && w.PerLane <= 10000
+		if !perLane || w.PauseScope != "queue" && w.PauseScope != "lane" || w.Order != "due" && w.Order != "strict" || len(w.Lanes) > 1000 {
+			t.Errorf("got the worker %+v, want one within bounds", w)
+		}
+		for lane, weight := range w.Lanes {
+			if lane == "" || len(lane) > 255 || weight < 1 || weight > 1000 {
+				t.Errorf("got lane %q of weight %d, want both within bounds", lane, weight)
+			}
+		}
 	}
+}
+
+func checkQuotas(t *testing.T, quotas []Quota) {
+	t.Helper()
+	windows := map[time.Duration]bool{}
+	for _, q := range quotas {
+		if q.Starts < 1 || q.Starts > 1e9 || q.Window < time.Second || q.Window > 31*day || windows[q.Window] {
+			t.Errorf("got quotas %v, want them within bounds, each of its own window", quotas)
+		}
+		windows[q.Window] = true
+	}
+	if len(quotas) > 4 {
+		t.Errorf("got %d quotas, want 4 at most", len(quotas))
+	}
+}
+
+// Whatever the text of a quota: a fault, or a quota within bounds whose own text is the same quota.
+func FuzzQuota(f *testing.F) {
+	for _, text := range []string{
+		"5000/1h", "100/10s", "1/1s", "1000000000/31d", "0/1s", "-1/1s", "1/0s", "1/1h30m", "1/1.5s", "1/h", "/1h", "1/", "1//1s", "1/1s/1s",
+		"1e3/1s", "1_000/1s", " 1/1s", "1 / 1s", "१/1s", "1/99999999999999999999d", "99999999999999999999/1s", "1/1s\n", "5000/hour", "1/1us",
+	} {
+		f.Add(text)
+	}
+	k := quota{1_000_000_000, duration{time.Second, 31 * day}}
+	f.Fuzz(func(t *testing.T, text string) {
+		value, err := k.read(text)
+		if err != nil {
+			return
+		}
+		q := value.(Quota)
+		checkQuotas(t, []Quota{q})
+		if again, err := k.read(q.String()); err != nil || again != value {
+			t.Errorf("%q: got %+v, shown as %q, read back as %+v (error %v); want the same", text, q, q, again, err)
+		}
+	})
 }
 
 // What the library accepts, the index has a line for, key by key.

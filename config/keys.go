@@ -27,9 +27,10 @@ var (
 
 	userForm = regexp.MustCompile(`^[^\x00-\x20\x7f:/]*$`)
 
-	jobName = words{what: "a job name of 1 to 255 bytes without control characters", form: noControls, min: 1, max: 255}
-	program = words{what: "a text that is not empty", form: noNUL, min: 1, max: maxSize}
-	envName = words{
+	jobName  = words{what: "a job name of 1 to 255 bytes without control characters", form: noControls, min: 1, max: 255}
+	program  = words{what: "a text that is not empty", form: noNUL, min: 1, max: maxSize}
+	laneName = words{what: "a lane name of 1 to 255 bytes without control characters", form: noControls, min: 1, max: 255}
+	envName  = words{
 		what: "the name of an environment variable: letters, digits and _, not a digit first, and no ${…} around it",
 		form: regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`), min: 1, max: 255,
 	}
@@ -71,12 +72,12 @@ var workerKeys = []key{
 		worker:  func(w *Worker) any { return &w.Queue },
 	},
 	{
-		name: "jobs", kind: list{"a list of job names that is not empty (leave it out to accept any)", jobName}, without: "any name",
+		name: "jobs", kind: list{what: "a list of job names that is not empty (leave it out to accept any)", item: jobName}, without: "any name",
 		meaning: "the job names it accepts",
 		worker:  func(w *Worker) any { return &w.Jobs },
 	},
 	{
-		name: "command", kind: list{`a list of texts that is not empty, like ["ruby", "github.rb"]`, program}, without: "a Go handler",
+		name: "command", kind: list{what: `a list of texts that is not empty, like ["ruby", "github.rb"]`, item: program}, without: "a Go handler",
 		meaning: "program and arguments, started for each job without a shell, in the folder of the file. " +
 			"A program with a slash in it is a path, relative to that folder; without, it is searched in PATH",
 		worker: func(w *Worker) any { return &w.Command },
@@ -96,6 +97,40 @@ var workerKeys = []key{
 		name: "headroom", kind: percent{0, 50}, def: "1%",
 		meaning: "how far below max_jobs_per_second to stay, because calls do not all take the same time to arrive",
 		worker:  func(w *Worker) any { return &w.Headroom },
+	},
+	{
+		name: "quotas", without: "none",
+		kind: list{
+			what: `a list of 1 to 4 texts like "5000/1h": 1 to 1000000000 starts, and a duration from "1s" to "31d", each of its own`,
+			item: quota{1_000_000_000, duration{time.Second, 31 * day}}, most: 4,
+			own: windowOf, ownName: "window",
+		},
+		meaning: "how many jobs start at most in any window of that length, wherever it begins; of several each holds. " +
+			"Starts are counted, retries too. headroom does not apply to them",
+		worker: func(w *Worker) any { return &w.Quotas },
+	},
+	{
+		name: "max_jobs_per_second_per_lane", kind: number{0.001, 10000}, without: "no limit",
+		meaning: "how many jobs of one lane start per second at most; the other lanes go on meanwhile",
+		worker:  func(w *Worker) any { return &w.PerLane },
+	},
+	{
+		name: "lanes", own: true, kind: weights{laneName, whole{1, 1000}, 1000}, without: "every lane has weight 1",
+		meaning: "the weights of lanes, as [worker.lanes]. Of two lanes that both have due jobs, one of weight 5 starts five for each " +
+			"that one of weight 1 starts. A lane that is not there has weight 1",
+		worker: func(w *Worker) any { return &w.Lanes },
+	},
+	{
+		name: "pause_scope", kind: choice{"queue", "lane"}, def: "queue",
+		meaning: "what waits when an API says that it was called too often, and does not say whom it means: all of the queue, or the " +
+			"lane of that job",
+		worker: func(w *Worker) any { return &w.PauseScope },
+	},
+	{
+		name: "order", kind: choice{"due", "strict"}, def: "due",
+		meaning: "due: a failed job waits for its retry while later ones pass it. strict: within a lane nothing overtakes it, the lane " +
+			"waits for the retry or until that job is dead, and does one job at a time",
+		worker: func(w *Worker) any { return &w.Order },
 	},
 	{
 		name: "concurrency", kind: whole{1, 1000}, def: int64(1),
@@ -131,7 +166,7 @@ var workerKeys = []key{
 		worker: func(w *Worker) any { return &w.MemoryLimit },
 	},
 	{
-		name: "env", own: true, kind: list{"a list of names of environment variables that is not empty", envName}, without: "none",
+		name: "env", own: true, kind: list{what: "a list of names of environment variables that is not empty", item: envName}, without: "none",
 		meaning: "environment variables that only workers that list them see; what no worker lists, all see. Each must be set",
 		worker:  func(w *Worker) any { return &w.Env },
 	},

@@ -51,7 +51,11 @@ func TestSampleIsSoundAndShowsEveryKeyAtItsDefault(t *testing.T) {
 		t.Errorf("got %d workers, want 1", len(file.Workers))
 	}
 	for _, k := range append(topKeys, workerKeys...) {
-		line := regexp.MustCompile(`(?m)^(# )?` + k.name + ` = (.*?)(  +#.*)?$`).FindStringSubmatch(Sample())
+		form := k.name + ` = (.*?)(  +#.*)?$`
+		if _, isTable := k.kind.(weights); isTable {
+			form = `(\[worker\.` + k.name + `\])$`
+		}
+		line := regexp.MustCompile(`(?m)^(# )?` + form).FindStringSubmatch(Sample())
 		switch {
 		case line == nil:
 			t.Errorf("got no %s in the sample, want one", k.name)
@@ -79,6 +83,9 @@ func TestBoundsAreIncluded(t *testing.T) {
 		`timeout = "31d"`, `timeout = "100ms"`, `timeout = "743h59m60s"`, `headroom = "0%"`, `headroom = "50%"`, `max_attempts = 1_000_000`,
 		`burst = 1000`, `concurrency = 1000`, `max_jobs_per_second = 0.001`, `max_jobs_per_second = 10000`, `max_jobs_per_second = 2.5`,
 		`jobs = ["` + strings.Repeat("x", 255) + `"]`, `memory_limit = "16MB"`, `memory_limit = "16384KB"`, `memory_limit = "1024GB"`, `nice = 0`, `nice = 19`,
+		`quotas = ["1/1s"]`, `quotas = ["1000000000/31d"]`, `quotas = ["1/1s", "1/1001ms", "1/1m", "1/1h"]`, `quotas = ["5/0.5m"]`,
+		`max_jobs_per_second_per_lane = 0.001`, `max_jobs_per_second_per_lane = 10000`, `lanes.a = 1`, `lanes = {a = 1000}`, `lanes = {}`,
+		`lanes."` + strings.Repeat("x", 255) + `" = 5`, `pause_scope = "lane"`, `order = "strict"`, manyLanes(1000),
 	} {
 		mustLoad(t, "[[worker]]\nqueue = 'a'\n"+values)
 	}
@@ -87,9 +94,21 @@ func TestBoundsAreIncluded(t *testing.T) {
 		`headroom = "50.1%"`, `headroom = "-1%"`, `max_jobs_per_second = 0.0009`, `max_jobs_per_second = 10000.1`,
 		`jobs = ["` + strings.Repeat("x", 256) + `"]`, `memory_limit = "16383KB"`, `memory_limit = "1025GB"`, `memory_limit = "99999999999999999999GB"`,
 		`memory_limit = 268435456`, `memory_limit = "256"`, `memory_limit = "256mb"`, `memory_limit = "1.5GB"`, `nice = -1`, `nice = 20`,
+		`quotas = ["0/1s"]`, `quotas = ["1000000001/1s"]`, `quotas = ["99999999999999999999/1s"]`, `quotas = ["1/999ms"]`, `quotas = ["1/31d1ms"]`,
+		`quotas = ["1/1s", "1/2s", "1/3s", "1/4s", "1/5s"]`, `max_jobs_per_second_per_lane = 0.0009`, `max_jobs_per_second_per_lane = nan`,
+		`max_jobs_per_second_per_lane = 10000.1`, `lanes.a = 0`, `lanes.a = 1001`, `lanes.a = 1.0`, `lanes."" = 1`,
+		`lanes."` + strings.Repeat("x", 256) + `" = 5`, manyLanes(1001), `pause_scope = "Lane"`, `order = "fifo"`,
 	} {
 		if got := report(t, "[[worker]]\nqueue = 'a'\n"+values); !strings.HasPrefix(got, "queues.toml:3: worker.a.") {
 			t.Errorf("%s: got %q, want one fault at line 3", values, got)
 		}
 	}
+}
+
+func manyLanes(n int) string {
+	text := make([]string, n)
+	for i := range text {
+		text[i] = fmt.Sprintf("%d = %d", i, i%1000+1)
+	}
+	return "lanes = {" + strings.Join(text, ", ") + "}"
 }

@@ -63,7 +63,7 @@ func TestLeftOutKeysGetTheirDefaults(t *testing.T) {
 		Path: file.Path, Dir: dir, DatabaseURL: "postgres://localhost/app",
 		Lease: 30 * time.Second, ShutdownTimeout: 25 * time.Second, LogFormat: "text",
 		Workers: []Worker{{
-			Queue: "a", Path: file.Path, Line: 2, Dir: dir, Burst: 1, Headroom: 0.01, Concurrency: 1,
+			Queue: "a", Path: file.Path, Line: 2, Dir: dir, Burst: 1, Headroom: 0.01, PauseScope: "queue", Order: "due", Concurrency: 1,
 			PollInterval: 10 * time.Second, Timeout: time.Minute, KillAfter: 5 * time.Second, MaxAttempts: 20,
 		}},
 	}
@@ -112,6 +112,36 @@ command = ["y", "z"]
 		if !reflect.DeepEqual(got[i], want[i]) {
 			t.Errorf("value %d: got %v, want %v", i, got[i], want[i])
 		}
+	}
+}
+
+func TestQuotasOfDefaultsHoldUntilAWorkerHasItsOwnAndLanesAreOfOneWorker(t *testing.T) {
+	file := mustLoad(t, `
+[defaults]
+quotas = ["5000/1h", "100/10s"]
+max_jobs_per_second_per_lane = 1
+pause_scope = "lane"
+order = "strict"
+[[worker]]
+queue = "a"
+[worker.lanes]
+urgent = 5
+"${MAIL}" = 2
+[[worker]]
+queue = "b"
+quotas = ["${MAIL}"]
+max_jobs_per_second_per_lane = 0.5
+pause_scope = "queue"
+order = "due"
+`, "MAIL", "300/1m30s")
+	a, b := file.Workers[0], file.Workers[1]
+	got := []any{a.Quotas, a.PerLane, a.Lanes, a.PauseScope, a.Order, b.Quotas, b.PerLane, b.Lanes, b.PauseScope, b.Order}
+	want := []any{
+		[]Quota{{5000, time.Hour}, {100, 10 * time.Second}}, 1.0, map[string]int{"urgent": 5, "${MAIL}": 2}, "lane", "strict",
+		[]Quota{{300, 90 * time.Second}}, 0.5, map[string]int(nil), "queue", "due",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -49,6 +49,7 @@ var elsewhere = map[string]string{
 	"retries": "max_attempts", "max_retries": "max_attempts", "attempts": "max_attempts", "name": "queue",
 	"grace": "shutdown_timeout", "polling_interval": "poll_interval", "cmd": "command", "url": "database_url",
 	"memory": "memory_limit", "max_memory": "memory_limit", "environment": "env", "secrets": "env", "uid": "user", "priority": "nice",
+	"windows": "quotas", "rate_per_lane": "max_jobs_per_second_per_lane", "weights": "lanes", "scope": "pause_scope", "fifo": "order",
 }
 
 // suggest is the nearest of known if one is near, else all of them.

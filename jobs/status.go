@@ -19,8 +19,14 @@ type QueueStatus struct {
 	OldestDue        time.Duration // how long the oldest due job has waited; at most 100 days
 	Holder           string        // host/pid of the child that works on the queue; "": nobody
 	LeaseEnds        time.Duration // unless the holder renews it
-	PausedFor        time.Duration // nothing starts until then
+	PausedFor        time.Duration // nothing starts until then; at most 100 days
+	PauseHasNoEnd    bool          // the queue is paused until somebody resumes it
+	PauseReason      string        // of the pause that holds; "": nobody said why
+	LanesPaused      int64         // lanes that start nothing
+	LanePausedFor    time.Duration // until the first of them goes on; -1: none of them does by itself
 	MaxJobsPerSecond float64       // what the last holder's file says; 0: no limit
+	Concurrency      int           // what it says of that; 0: nobody has said
+	MeanDuration     time.Duration // of the jobs done in the last hour, at most the newest 1000; 0: there are none
 
 	// What the holder's supervisor said of its child or, of a queue without a holder, the last that said anything.
 	Child        Child         // zero: nobody has said anything
@@ -29,8 +35,8 @@ type QueueStatus struct {
 	SeenAgo      time.Duration // since it was said. A supervisor that lives says it every minute
 }
 
-// greatest and least leave nulls out, and keep infinity from arithmetic. Counts of pending, running and dead rows and of the last hour: each has its index. Done rows are not counted, for
-// there may be tens of millions.
+// greatest and least leave nulls out, and keep infinity from arithmetic. Counts of pending, running and dead rows and of
+// the last hour: each has its index. Done rows are not counted, for there may be tens of millions.
 const statusSQL = `
 select coalesce(q.queue, c.queue), coalesce(c.due, 0), coalesce(c.later, 0), coalesce(c.running, 0), coalesce(c.dead, 0),
 	(select count(*) from {jobs} j
@@ -39,7 +45,10 @@ select coalesce(q.queue, c.queue), coalesce(c.due, 0), coalesce(c.later, 0), coa
 	case when q.supervisor is not null and q.expires_at > now() then concat(q.host, '/', q.pid) else '' end,
 	extract(epoch from least(greatest(q.expires_at, now()), now() + interval '1 day') - now())::float8,
 	extract(epoch from least(greatest(q.paused_until, now()), now() + interval '100 days') - now())::float8,
-	coalesce((q.settings ->> 'max_jobs_per_second')::float8, 0),
+	coalesce(q.paused_until = 'infinity', false), case when q.paused_until > now() then coalesce(q.pause_reason, '') else '' end,
+	coalesce(l.paused, 0),
+	case when l.until is not null then extract(epoch from least(l.until, now() + interval '100 days') - now())::float8 end,
+	coalesce((q.settings ->> 'max_jobs_per_second')::float8, 0), coalesce((q.settings ->> 'concurrency')::int, 0), coalesce(d.mean, 0),
 	coalesce(k.child_state, ''), coalesce(k.child_detail, ''), coalesce(k.child_pid, 0), coalesce(k.restarts, 0),
 	coalesce(k.last_exit, ''), extract(epoch from now() - coalesce(k.last_exit_at, now()))::float8,
 	coalesce(k.child_host, ''), coalesce(k.failed_reload, ''), extract(epoch from now() - coalesce(k.seen_at, now()))::float8
@@ -57,6 +66,23 @@ full join (
 	where state in ('pending', 'running', 'dead')
 	group by queue
 ) c on c.queue = q.queue
+left join lateral (
+	select count(*) as paused, min(paused_until) filter (where paused_until < 'infinity') as until
+	from {lanes}
+	where queue = q.queue and paused_until > now()
+		and q.lanes_paused_until > now() -- else there is none: do not look at thousands
+) l on true
+left join lateral (
+	select extract(epoch from avg(greatest(finished_at - started_at, interval '0')))::float8 as mean
+	from (
+		select started_at, finished_at
+		from {jobs}
+		where queue = coalesce(q.queue, c.queue) and state = 'done'
+			and finished_at > now() - interval '1 hour' and finished_at <= now() and isfinite(started_at)
+		order by finished_at desc
+		limit 1000
+	) newest
+) d on true
 order by 1`
 
 // Status returns how every queue is that has jobs or ever had a holder.
@@ -66,11 +92,17 @@ func (s Schema) Status(ctx context.Context, db DB) ([]QueueStatus, error) {
 		return nil, fmt.Errorf("read status: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q QueueStatus, err error) {
-		var oldest, lease, paused, exit, seen float64
+		var oldest, lease, paused, mean, exit, seen float64
+		var lane *float64
 		c := &q.Child
 		err = row.Scan(&q.Queue, &q.Due, &q.Later, &q.Running, &q.Dead, &q.DoneLastHour, &oldest, &q.Holder, &lease, &paused,
-			&q.MaxJobsPerSecond, &c.State, &c.Detail, &c.PID, &c.Restarts, &c.LastExit, &exit, &q.ChildHost, &q.FailedReload, &seen)
+			&q.PauseHasNoEnd, &q.PauseReason, &q.LanesPaused, &lane, &q.MaxJobsPerSecond, &q.Concurrency, &mean,
+			&c.State, &c.Detail, &c.PID, &c.Restarts, &c.LastExit, &exit, &q.ChildHost, &q.FailedReload, &seen)
 		q.OldestDue, q.PausedFor, c.ExitAgo, q.SeenAgo = duration(oldest), duration(paused), duration(exit), duration(seen)
+		q.MeanDuration = duration(mean)
+		if q.LanesPaused > 0 {
+			q.LanePausedFor = until(lane)
+		}
 		if c.State != "" {
 			c.Queue = q.Queue
 		}

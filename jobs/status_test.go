@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 func TestStatusOfEveryKindOfQueue(t *testing.T) {
 	s := newSite(t)
 	s.exec(`insert into queues (queue, supervisor, n, c, host, pid, expires_at, paused_until, settings) values
-		('held', 's', 1, 1, 'web', 7, now() + interval '20 s', 'infinity', '{"max_jobs_per_second": 2.5}'),
+		('held', 's', 1, 1, 'web', 7, now() + interval '20 s', 'infinity', '{"max_jobs_per_second": 2.5, "concurrency": 3}'),
 		('late', 's', 1, 1, 'web', 8, 'infinity', '-infinity', '{}'),
 		('past', 's', 1, 1, 'web', 9, now() - interval '1 s', now() - interval '1 h', '{}')`)
 	s.exec(`insert into queues (queue) values ('released')`)
@@ -29,7 +30,8 @@ func TestStatusOfEveryKindOfQueue(t *testing.T) {
 	}
 	const ever = 100 * 24 * time.Hour
 	want := []jobs.QueueStatus{
-		{Queue: "held", Holder: "web/7", LeaseEnds: 20 * time.Second, PausedFor: ever, MaxJobsPerSecond: 2.5},
+		{Queue: "held", Holder: "web/7", LeaseEnds: 20 * time.Second, PausedFor: ever, PauseHasNoEnd: true, MaxJobsPerSecond: 2.5,
+			Concurrency: 3},
 		{Queue: "late", Holder: "web/8", LeaseEnds: 24 * time.Hour},
 		{Queue: "norow", Due: 1, Later: 1, OldestDue: time.Hour},
 		{Queue: "past"},
@@ -70,4 +72,52 @@ func TestStatusTellsWhatTheSupervisorSaidOfTheChild(t *testing.T) {
 	if len(all) != 5 {
 		t.Errorf("queues = %d, want 5", len(all))
 	}
+}
+
+// What a pause was is not told once it is over, and lanes that nothing says are paused are not looked for.
+func TestStatusTellsOfPausesThatHold(t *testing.T) {
+	s := newSite(t)
+	s.exec(`insert into queues (queue, paused_until, pause_reason, lanes_paused_until) values
+		('a', now() + interval '1 h', 'why', '-infinity'), ('b', now() - interval '1 s', 'past', 'infinity'),
+		('c', '-infinity', null, 'infinity'), ('d', 'infinity', null, now() - interval '1 s')`)
+	s.exec(`insert into lanes (queue, lane, paused_until) values
+		('b', '1', now() + interval '2 h'), ('b', '2', now() + interval '1 h'), ('b', '3', 'infinity'), ('b', '4', now()),
+		('c', '1', 'infinity'), ('d', '1', now() + interval '1 h')`)
+	all, err := jobs.Schema("").Status(t.Context(), s.look)
+	finish(t, err)
+	seconds := func(d time.Duration) time.Duration { return (d + time.Second/2).Truncate(time.Second) }
+	var got []string
+	for _, q := range all {
+		if q.LanePausedFor >= 0 {
+			q.LanePausedFor = seconds(q.LanePausedFor)
+		}
+		got = append(got, fmt.Sprint(seconds(q.PausedFor), q.PauseHasNoEnd, " ", q.PauseReason, " ", q.LanesPaused, " ", q.LanePausedFor))
+	}
+	same(t, "pauses", got, []string{"1h0m0s false why 0 0s", "0s false  3 1h0m0s", "0s false  1 -1ns", "2400h0m0s true  0 0s"})
+}
+
+// Only what was done, only in the last hour, only the newest thousand, and nothing that a raw INSERT has put there.
+func TestStatusTellsHowLongJobsTake(t *testing.T) {
+	s := newSite(t)
+	s.exec(`
+		insert into jobs (queue, name, state, started_at, finished_at)
+		select queue, 'Do', state, now() - ago - took, now() - ago
+		from (values
+			('a', 'done', interval '1 min', interval '1 s'), ('a', 'done', interval '59 min', interval '2 s'),
+			('a', 'done', interval '61 min', interval '1 h'), ('a', 'dead', interval '1 min', interval '1 h'),
+			('a', 'done', interval '-1 min', interval '1 h'), ('b', 'dead', interval '1 min', interval '1 h'),
+			('c', 'done', interval '1 min', interval '-1 h')) j (queue, state, ago, took)
+		union all select 'a', 'Do', 'done', '-infinity', now() - interval '1 min'
+		union all select 'a', 'Do', 'done', null, now() - interval '1 min'
+		union all select 'a', 'Do', 'done', now(), 'infinity'
+		union all select 'd', 'Do', 'done', now() - interval '2 min', now() - interval '1 min' from generate_series(1, 10)
+		union all select 'd', 'Do', 'done', now() - interval '3 s', now() from generate_series(1, 1000)`)
+	s.exec(`insert into queues (queue) values ('a'), ('c'), ('d')`)
+	all, err := jobs.Schema("").Status(t.Context(), s.look)
+	finish(t, err)
+	got := map[string]time.Duration{}
+	for _, q := range all {
+		got[q.Queue] = q.MeanDuration
+	}
+	same(t, "mean durations", got, map[string]time.Duration{"a": 1500 * time.Millisecond, "b": 0, "c": 0, "d": 3 * time.Second})
 }

@@ -45,6 +45,7 @@ type LanePause struct {
 // Reply is what Postgres answered to a Step.
 type Reply struct {
 	Paused      time.Duration // until claims are allowed again; 0: they are
+	NoPause     bool          // there was none, or it was lifted by hand; not: it has ended
 	LanesPaused bool          // some lane has a pause
 	Recorded    []int64       // the outcomes that are in; the rest is to be sent again, or gone
 	Gone        []int64       // of Held: cancelled, deleted, recovered by another
@@ -106,7 +107,7 @@ set expires_at = now() + ttl,
 	                          else lanes_paused_until end
 where queue = $1 and epoch = $2 and holder = $3
 returning extract(epoch from greatest(least(paused_until, now() + interval '1 day'), now()) - now())::float8,
-	lanes_paused_until > now()`
+	paused_until <= now() and pause_reason is null, lanes_paused_until > now()`
 
 func (q *Queue) renew(b *pgx.Batch, s Step, reply *Reply) {
 	r := s.Rates
@@ -118,7 +119,7 @@ func (q *Queue) renew(b *pgx.Batch, s Step, reply *Reply) {
 		seconds(s.Pause), s.Why, seconds(lanes)}
 	b.Queue(q.sql(renewSQL), args...).QueryRow(func(row pgx.Row) error {
 		var left float64
-		err := row.Scan(&left, &reply.LanesPaused)
+		err := row.Scan(&left, &reply.NoPause, &reply.LanesPaused)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return ErrLeaseLost
 		}
@@ -132,7 +133,7 @@ func (q *Queue) renew(b *pgx.Batch, s Step, reply *Reply) {
 
 const pauseLanesSQL = `
 insert into {lanes} as l (queue, lane, paused_until, pause_reason)
-select $1, p.lane, now() + p.seconds * interval '1 s', p.why
+select $1::text, p.lane, now() + p.seconds * interval '1 s', p.why
 from unnest($4::text[], $5::float8[], $6::text[]) as p(lane, seconds, why)
 where exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3)
 on conflict (queue, lane) do update

@@ -26,6 +26,7 @@ type Served struct {
 	LaneLeft int    // so many more are its turn
 	Others   bool   // there are pending jobs of other lanes than the one claimed from, due or not
 	Cut      bool   // not all lanes were looked at, nor were there enough in those that were
+	Granted  int    // so many turns were granted. A lane may have had fewer jobs, or only such as are locked
 }
 
 // weight is how many jobs of a lane are one turn.
@@ -55,7 +56,8 @@ with recursive oldest as materialized (
 	select $9::text as lane, $9::text as next, false as again, 0 as weight, 0 as visited, 0 as got
 	where (select count(*) from oldest) = 64
 	union all
-	select l.lane, l.lane || E'\x01', l.again, t.weight, w.visited + 1, w.got + t.weight
+	select l.lane, l.lane || E'\x01', l.again, t.weight, w.visited + 1,
+		w.got + case when l.lane = $9 and $11 > 0 then least($11, t.weight) else t.weight end
 	from walk w cross join lateral (
 		(
 			select lane::text, run_at, false as again
@@ -108,11 +110,12 @@ with recursive oldest as materialized (
 ), claimed as (
 	{claimed}
 )
-select coalesce(w.visited >= 100 + $4 and w.got < $4, false), w.lane, g.lane, coalesce(g.left, 0), {others}, c.*
+select coalesce(w.visited >= 100 + $4 and w.got < $4, false), w.lane, g.lane, coalesce(g.left, 0), coalesce(g.all_n, 0), {others}, c.*
 from (select) one
 left join (select lane, visited, got from walk order by visited desc limit 1) w on true
 left join (
-	select lane, (case when $4 <= all_firsts then firsts - $4 else weights - rest end)::int as left
+	select lane, (case when $4 <= all_firsts then firsts - $4 else weights - rest end)::int as left,
+		(select sum(n) from granted)::int as all_n
 	from granted
 	where case when $4 <= all_firsts then firsts >= $4 else weights >= rest end
 	order by weights
@@ -254,7 +257,7 @@ func (q *Queue) scanServed(rows pgx.Rows, before Rates, served *Served) (claimed
 		var left int
 		var others *bool
 		var c claimedOrNot
-		if err := rows.Scan(append([]any{&served.Cut, &last, &lane, &left, &others}, c.fields()...)...); err != nil {
+		if err := rows.Scan(append([]any{&served.Cut, &last, &lane, &left, &served.Granted, &others}, c.fields()...)...); err != nil {
 			return nil, err
 		}
 		switch {

@@ -170,8 +170,9 @@ func TestTurnsAreThoseTakenOneByOne(t *testing.T) {
 			lane := string(rune('a' + i))
 			lanes[lane] = rapid.IntRange(0, 40).Draw(rt, "jobs")
 			weights[lane] = rapid.IntRange(0, 4).Draw(rt, "weight")
-			s.lane(lane, lanes[lane])
 		}
+		s.exec(`insert into jobs (queue, name, lane, run_at)
+			select 'q', 'Do', l.key, now() - interval '1 h' from jsonb_each_text($1::jsonb) l cross join generate_series(1, l.value::int)`, lanes)
 		q := &turner{site: s, a: a, turns: jobs.Turns{Weights: weights}}
 		var rates jobs.Rates
 		for range 8 {

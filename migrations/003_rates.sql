@@ -1,14 +1,7 @@
 -- Quotas, pauses by hand, and lanes that take turns.
 
--- While this waits for a table, every Step waits behind it: better fail than cost running queues their leases. The
--- indexes are built in one go; until they are, jobs can be neither enqueued nor claimed, but leases are renewed.
+-- While this waits for a table, every Step waits behind it: better fail than cost running queues their leases.
 set local lock_timeout = '2s';
-
--- Lanes are compared byte by byte, in every statement too: their order means nothing, and must not depend on a locale.
-create index jobs_lanes on {{.schema}}.jobs (queue, lane collate "C", run_at, id) where state = 'pending';
--- Pending jobs that were started before: with order = "strict" they go first in their lane. Nearly always few.
-create index jobs_started_before on {{.schema}}.jobs (queue, lane collate "C", run_at, id)
-	where state = 'pending' and attempts > 0;
 
 alter table {{.schema}}.queues
 	-- What was known of the starts when this was stored. Starts that may have happened since and are in no count:

@@ -106,6 +106,7 @@ func TestForeignTablesAreRefusedUntouched(t *testing.T) {
 	for _, foreign := range []string{
 		`create table jobs (id int)`,
 		`create table queues (id int)`,
+		`create table lanes (id int)`,
 		`create view jobs as select 1 as id`,
 	} {
 		conn := testdb.Connect(t, testdb.Empty(t))
@@ -121,6 +122,17 @@ func TestForeignTablesAreRefusedUntouched(t *testing.T) {
 		}
 		up(t, conn, "queuekeeper", migrations.Options{}) // as the error advises
 	}
+}
+
+func TestForeignTableInTheWayOfALaterVersionIsRefused(t *testing.T) {
+	conn := testdb.Connect(t, testdb.Empty(t))
+	if err := migrations.UpTo(t.Context(), conn, 2); err != nil {
+		t.Fatalf("UpTo: got %v, want nil", err)
+	}
+	execute(t, conn, `create table lanes (id int)`)
+	refused(t, migrations.Up(t.Context(), conn, "", migrations.Options{}), migrations.ErrForeign, "lanes is not queuekeeper's")
+	execute(t, conn, `alter table lanes rename to theirs`) // as the error advises
+	up(t, conn, "", migrations.Options{})
 }
 
 func TestTablesRestoredInPartAreExplained(t *testing.T) {
@@ -157,7 +169,7 @@ func TestNewerMajorIsRefused(t *testing.T) {
 
 func TestOlderVersionNamesTheCommand(t *testing.T) {
 	conn := testdb.Connect(t, testdb.New(t))
-	execute(t, conn, `drop table jobs, queues`, `update queuekeeper_version set version = 0`) // as a cut-off first run leaves it
+	execute(t, conn, `drop table jobs, queues, lanes`, `update queuekeeper_version set version = 0`) // as a cut-off first run leaves it
 	_, err := migrations.Check(t.Context(), conn, "")
 	refused(t, err, migrations.ErrOlder, "run `queuekeeper migrate`")
 }

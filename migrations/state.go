@@ -19,6 +19,9 @@ var (
 // versionTable holds the number of the last migration that was applied.
 const versionTable = "queuekeeper_version"
 
+// lanesVersion is the one that brought the table lanes.
+const lanesVersion = 3
+
 // State is what a schema holds.
 type State struct {
 	Schema  string // the one looked at; never ""
@@ -78,7 +81,7 @@ select c.relname::text,
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
 where n.nspname = $1
-	and c.relname in ('jobs', 'queues', 'queuekeeper_version')
+	and c.relname in ('jobs', 'queues', 'lanes', 'queuekeeper_version')
 order by c.relname`
 
 func read(ctx context.Context, conn *pgx.Conn, schema string) (State, error) {
@@ -89,7 +92,7 @@ func read(ctx context.Context, conn *pgx.Conn, schema string) (State, error) {
 	}
 	var name string
 	var major int
-	var notify, versioned bool
+	var notify, versioned, lanes bool
 	_, err = pgx.ForEachRow(rows, []any{&name, &major, &notify}, func() error {
 		switch name {
 		case versionTable:
@@ -99,6 +102,7 @@ func read(ctx context.Context, conn *pgx.Conn, schema string) (State, error) {
 			state.foreign = name
 		default:
 			state.foreign = name
+			lanes = lanes || name == "lanes"
 		}
 		return nil
 	})
@@ -114,12 +118,18 @@ func read(ctx context.Context, conn *pgx.Conn, schema string) (State, error) {
 	if state.Version > 0 {
 		state.foreign = "" // tables and version are written in one transaction
 	}
+	if lanes && state.Version > 0 && state.Version < lanesVersion {
+		state.foreign = "lanes" // ours is not made yet
+	}
 	return state, nil
 }
 
 // refusal is why this program must not touch what is there, or nil.
 func (s State) refusal() error {
 	switch {
+	case s.foreign != "" && s.Version > 0:
+		return fmt.Errorf("schema %q: %w: %s is not queuekeeper's, and the next version has one of that name; rename it",
+			s.Schema, ErrForeign, s.foreign)
 	case s.foreign != "" && s.Major > 0:
 		return fmt.Errorf("schema %q: %w: they are queuekeeper's, but table %s is missing; restore it too",
 			s.Schema, ErrForeign, versionTable)

@@ -15,7 +15,7 @@ func (b *bench) empty(ctx context.Context) error {
 	if err := os.Mkdir(b.stamps(), 0o755); err != nil {
 		return err
 	}
-	_, err := b.db.Exec(ctx, `truncate jobs, queues`)
+	_, err := b.db.Exec(ctx, `truncate jobs, queues, lanes`)
 	return err
 }
 

@@ -42,7 +42,10 @@ var parts = []part{
 	{"idle", idle},
 	{"start200", start200},
 	{"kill", kill},
+	{"lanes", lanes},
 }
+
+var pending = flag.Int("pending", 100_000, "jobs of each queue of the part lanes")
 
 func main() {
 	if len(os.Args) > 1 && (os.Args[1] == "run" || os.Args[1] == "child") {

@@ -28,8 +28,9 @@ var mayImport = map[string][]string{
 	"internal/procs":   {},
 	"internal/visible": {},
 
-	"handler":       {"config", "internal/procs", "internal/visible", "jobs"},
-	"internal/wire": {"config", "jobs"},
+	"handler":         {"config", "internal/procs", "internal/visible", "jobs"},
+	"handler/refusal": {"jobs"},
+	"internal/wire":   {"config", "jobs"},
 
 	// Two processes. What they say to each other is in wire; neither knows how the other works.
 	"child":      {"config", "handler", "internal/logs", "internal/procs", "internal/wire", "jobs", "migrations", "ratelimit"},

@@ -1,0 +1,54 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// Quota is never more than so many starts in any window of that length.
+type Quota struct {
+	Starts int           `json:"starts"`
+	Window time.Duration `json:"window"`
+}
+
+// String is the quota as the file has it: "5000/1h".
+func (q Quota) String() string { return fmt.Sprintf("%d/%s", q.Starts, showDuration(q.Window)) }
+
+// quota is a text like "5000/1h". starts is the largest number it may have.
+type quota struct {
+	starts int64
+	window duration
+}
+
+var quotaForm = regexp.MustCompile(`^([0-9]+)/(.*)$`)
+
+func (q quota) must() string {
+	return fmt.Sprintf(`a text like "5000/1h": a whole number from 1 to %d, a slash, and a duration from %q to %q`,
+		q.starts, showDuration(q.window.min), showDuration(q.window.max))
+}
+
+func (q quota) read(value any) (any, error) {
+	text, ok := value.(string)
+	parts := quotaForm.FindStringSubmatch(text)
+	if !ok || parts == nil {
+		return nil, errWrong
+	}
+	starts, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || starts > q.starts {
+		return nil, errors.New("too many")
+	}
+	if starts == 0 {
+		return nil, errors.New("none at all")
+	}
+	window, err := q.window.read(parts[2])
+	if err != nil {
+		return nil, err
+	}
+	return Quota{int(starts), window.(time.Duration)}, nil
+}
+
+// windowOf is what no two quotas of a queue may share: of two for one window only the smaller would ever hold.
+func windowOf(q any) any { return q.(Quota).Window }
