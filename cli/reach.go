@@ -34,7 +34,7 @@ func unreachable(mean time.Duration, perSecond float64, concurrency int) string 
 		would = fmt.Sprintf("to reach it takes concurrency = %d, and %d is the most", needed, maxConcurrency)
 	}
 	return fmt.Sprintf("jobs take %s s on average, so concurrency = %d gives at most %s/s of the %s allowed; %s",
-		short(mean.Seconds()), concurrency, short(float64(concurrency)/mean.Seconds()), limitText(perSecond), would)
+		short(mean.Seconds()), concurrency, short(float64(concurrency)/mean.Seconds()), perSecondText(perSecond), would)
 }
 
 // short is a number with two digits that count.

@@ -55,7 +55,7 @@ func (p *program) printStatus(queues []jobs.QueueStatus) {
 	rows := [][]string{{"QUEUE", "DUE", "LATER", "RUNNING", "DEAD", "DONE/H", "OLDEST", "LIMIT", "WORKER"}}
 	for _, q := range queues {
 		rows = append(rows, []string{q.Queue, count(q.Due), count(q.Later), count(q.Running), count(q.Dead),
-			count(q.DoneLastHour), age(q.OldestDue), limitText(q.MaxJobsPerSecond), workerText(q)})
+			count(q.DoneLastHour), age(q.OldestDue), limitText(q), workerText(q)})
 	}
 	table(p.stdout, rows)
 	for _, line := range remarks(queues) {
@@ -67,7 +67,11 @@ func (p *program) printStatus(queues []jobs.QueueStatus) {
 func withWorkers(queues []jobs.QueueStatus, workers []config.Worker) []jobs.QueueStatus {
 	for _, w := range workers {
 		if !slices.ContainsFunc(queues, func(q jobs.QueueStatus) bool { return q.Queue == w.Queue }) {
-			queues = append(queues, jobs.QueueStatus{Queue: w.Queue, MaxJobsPerSecond: w.MaxJobsPerSecond, Concurrency: w.Concurrency})
+			q := jobs.QueueStatus{Queue: w.Queue, MaxJobsPerSecond: w.MaxJobsPerSecond, PerLane: w.PerLane, Concurrency: w.Concurrency}
+			for _, quota := range w.Quotas {
+				q.Quotas = append(q.Quotas, quota.String())
+			}
+			queues = append(queues, q)
 		}
 	}
 	slices.SortFunc(queues, func(a, b jobs.QueueStatus) int { return strings.Compare(a.Queue, b.Queue) })
@@ -84,27 +88,40 @@ func age(d time.Duration) string {
 	return d.Truncate(time.Second).String()
 }
 
-func limitText(perSecond float64) string {
-	if perSecond == 0 {
+// limitText is all limits of a queue: "10/s, 5000/1h, 1/s a lane".
+func limitText(q jobs.QueueStatus) string {
+	var limits []string
+	if q.MaxJobsPerSecond > 0 {
+		limits = append(limits, perSecondText(q.MaxJobsPerSecond))
+	}
+	limits = append(limits, q.Quotas...)
+	if q.PerLane > 0 {
+		limits = append(limits, perSecondText(q.PerLane)+" a lane")
+	}
+	if len(limits) == 0 {
 		return "none"
 	}
-	return strconv.FormatFloat(perSecond, 'g', -1, 64) + "/s"
+	return strings.Join(limits, ", ")
 }
+
+func perSecondText(rate float64) string { return strconv.FormatFloat(rate, 'g', -1, 64) + "/s" }
 
 // statusOf is one queue in --json.
 type statusOf struct {
-	Queue            string  `json:"queue"`
-	Due              int64   `json:"due"`
-	Later            int64   `json:"later"`
-	Running          int64   `json:"running"`
-	Dead             int64   `json:"dead"`
-	DoneLastHour     int64   `json:"done_last_hour"`
-	OldestDue        float64 `json:"oldest_due"`
-	Holder           string  `json:"holder"`
-	LeaseEnds        float64 `json:"lease_ends"`
-	MaxJobsPerSecond float64 `json:"max_jobs_per_second"`
-	Concurrency      int     `json:"concurrency"`   // 0: nobody has said
-	MeanDuration     float64 `json:"mean_duration"` // of the jobs done in the last hour; 0: none
+	Queue            string   `json:"queue"`
+	Due              int64    `json:"due"`
+	Later            int64    `json:"later"`
+	Running          int64    `json:"running"`
+	Dead             int64    `json:"dead"`
+	DoneLastHour     int64    `json:"done_last_hour"`
+	OldestDue        float64  `json:"oldest_due"`
+	Holder           string   `json:"holder"`
+	LeaseEnds        float64  `json:"lease_ends"`
+	MaxJobsPerSecond float64  `json:"max_jobs_per_second"`
+	PerLane          float64  `json:"max_jobs_per_second_per_lane"`
+	Quotas           []string `json:"quotas"`
+	Concurrency      int      `json:"concurrency"`   // 0: nobody has said
+	MeanDuration     float64  `json:"mean_duration"` // of the jobs done in the last hour; 0: none
 	// How many would have to run at the same time to reach max_jobs_per_second; 0: concurrency does, or nothing is known.
 	ConcurrencyNeeded int `json:"concurrency_needed"`
 
@@ -132,7 +149,7 @@ func statusJSON(queues []jobs.QueueStatus) []statusOf {
 		c := q.Child
 		all = append(all, statusOf{
 			q.Queue, q.Due, q.Later, q.Running, q.Dead, q.DoneLastHour, q.OldestDue.Seconds(), q.Holder, q.LeaseEnds.Seconds(),
-			q.MaxJobsPerSecond, q.Concurrency, q.MeanDuration.Seconds(),
+			q.MaxJobsPerSecond, q.PerLane, append([]string{}, q.Quotas...), q.Concurrency, q.MeanDuration.Seconds(),
 			neededConcurrency(q.MeanDuration, q.MaxJobsPerSecond, q.Concurrency),
 			q.PausedFor.Seconds(), q.PauseHasNoEnd, q.PauseReason, q.LanesPaused,
 			secondsIf(q.LanesPaused > 0 && q.LanePausedFor >= 0, q.LanePausedFor),

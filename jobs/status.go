@@ -25,6 +25,8 @@ type QueueStatus struct {
 	LanesPaused      int64         // lanes that start nothing
 	LanePausedFor    time.Duration // until the first of them goes on; -1: none of them does by itself
 	MaxJobsPerSecond float64       // what the last holder's file says; 0: no limit
+	PerLane          float64       // what it says of each lane; 0: no limit
+	Quotas           []string      // and of quotas, as "5000/1h"
 	Concurrency      int           // what it says of that; 0: nobody has said
 	MeanDuration     time.Duration // of the jobs done in the last hour, at most the newest 1000; 0: there are none
 
@@ -48,7 +50,9 @@ select coalesce(q.queue, c.queue), coalesce(c.due, 0), coalesce(c.later, 0), coa
 	coalesce(q.paused_until = 'infinity', false), case when q.paused_until > now() then coalesce(q.pause_reason, '') else '' end,
 	coalesce(l.paused, 0),
 	case when l.until is not null then extract(epoch from least(l.until, now() + interval '100 days') - now())::float8 end,
-	coalesce((q.settings ->> 'max_jobs_per_second')::float8, 0), coalesce((q.settings ->> 'concurrency')::int, 0), coalesce(d.mean, 0),
+	coalesce((q.settings ->> 'max_jobs_per_second')::float8, 0), coalesce((q.settings ->> 'max_jobs_per_second_per_lane')::float8, 0),
+	array(select jsonb_array_elements_text(case when jsonb_typeof(q.settings -> 'quotas') = 'array' then q.settings -> 'quotas' else '[]' end)),
+	coalesce((q.settings ->> 'concurrency')::int, 0), coalesce(d.mean, 0),
 	coalesce(k.child_state, ''), coalesce(k.child_detail, ''), coalesce(k.child_pid, 0), coalesce(k.restarts, 0),
 	coalesce(k.last_exit, ''), extract(epoch from now() - coalesce(k.last_exit_at, now()))::float8,
 	coalesce(k.child_host, ''), coalesce(k.failed_reload, ''), extract(epoch from now() - coalesce(k.seen_at, now()))::float8
@@ -96,7 +100,7 @@ func (s Schema) Status(ctx context.Context, db DB) ([]QueueStatus, error) {
 		var lane *float64
 		c := &q.Child
 		err = row.Scan(&q.Queue, &q.Due, &q.Later, &q.Running, &q.Dead, &q.DoneLastHour, &oldest, &q.Holder, &lease, &paused,
-			&q.PauseHasNoEnd, &q.PauseReason, &q.LanesPaused, &lane, &q.MaxJobsPerSecond, &q.Concurrency, &mean,
+			&q.PauseHasNoEnd, &q.PauseReason, &q.LanesPaused, &lane, &q.MaxJobsPerSecond, &q.PerLane, &q.Quotas, &q.Concurrency, &mean,
 			&c.State, &c.Detail, &c.PID, &c.Restarts, &c.LastExit, &exit, &q.ChildHost, &q.FailedReload, &seen)
 		q.OldestDue, q.PausedFor, c.ExitAgo, q.SeenAgo = duration(oldest), duration(paused), duration(exit), duration(seen)
 		q.MeanDuration = duration(mean)
