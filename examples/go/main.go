@@ -11,10 +11,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
-	"time"
 
 	"queuekeeper/cli"
+	"queuekeeper/handler/refusal"
 	"queuekeeper/jobs"
 )
 
@@ -47,6 +46,10 @@ func countIssues(ctx context.Context, args countIssuesArgs) error {
 		return err
 	}
 	defer resp.Body.Close()
+	// If GitHub says that it was called too often the whole queue pauses, as long as it says, and the attempt does not count.
+	if err := refusal.Check(resp); err != nil {
+		return err
+	}
 	switch resp.StatusCode {
 	case http.StatusOK:
 		var found struct {
@@ -57,17 +60,8 @@ func countIssues(ctx context.Context, args countIssuesArgs) error {
 		}
 		fmt.Printf("%s has %d open issues\n", args.Repo, found.Total)
 		return nil
-	case http.StatusForbidden, http.StatusTooManyRequests:
-		// The whole queue pauses, and the attempt does not count.
-		return jobs.Throttled(retryAfter(resp), fmt.Errorf("GitHub answered %s", resp.Status))
 	case http.StatusNotFound, http.StatusUnprocessableEntity:
 		return jobs.Permanent(fmt.Errorf("GitHub answered %s", resp.Status))
 	}
 	return fmt.Errorf("GitHub answered %s", resp.Status)
-}
-
-// retryAfter is how long the API says to wait; 0: it does not say.
-func retryAfter(resp *http.Response) time.Duration {
-	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-	return time.Duration(seconds) * time.Second
 }
