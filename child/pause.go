@@ -119,6 +119,7 @@ func (c *loop) heardPause(asked bool, r jobs.Reply) {
 		}
 		c.pauseUntil(until)
 	case c.toPause > 0 || !c.pausedUntil.After(c.now) || !asked && !r.NoPause:
+	case r.Paused > 0 && c.pausedUntil.Sub(until) < time.Second: // the way there and back is in it
 	default:
 		c.log.Info("the pause is shorter now, or lifted", "for", r.Paused.Round(time.Millisecond))
 		c.pausedUntil, c.more = until, true
