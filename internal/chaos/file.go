@@ -62,6 +62,15 @@ func (q queue) toml(s setting, self string) string {
 	if q.perSecond > 0 {
 		text += fmt.Sprintf("max_jobs_per_second = %g\nburst = %d\n", q.perSecond, q.burst)
 	}
+	if q.quota > 0 {
+		text += fmt.Sprintf("quotas = [\"%d/%s\"]\n", q.quota, quotaWindow)
+	}
+	if q.perLane > 0 {
+		text += fmt.Sprintf("max_jobs_per_second_per_lane = %g\n", q.perLane)
+	}
+	if q.strict {
+		text += "order = \"strict\"\n"
+	}
 	if q.command {
 		text += fmt.Sprintf("command = [%q, %q]\n", self, workArgument)
 	}

@@ -17,6 +17,7 @@ import (
 type row struct {
 	ID        int64
 	Queue     string
+	Lane      string
 	Name      string
 	State     string
 	Attempts  int
@@ -25,7 +26,7 @@ type row struct {
 	LastError *string
 }
 
-const rowsSQL = `select id, queue, name, state, attempts, excused, started_at, last_error from jobs order by id`
+const rowsSQL = `select id, queue, lane, name, state, attempts, excused, started_at, last_error from jobs order by id`
 
 // judge compares what the table says of every job with what its handler has marked.
 func (r *round) judge(ctx context.Context) error {
@@ -61,6 +62,7 @@ func (r *round) judge(ctx context.Context) error {
 func judge(queues []queue, rows []row, ran map[int64][]attempt, noted []fault) (wrong []error) {
 	for _, q := range queues {
 		var starts []time.Time
+		lanes := map[string][]started{}
 		var faults []fault
 		for _, f := range noted {
 			if f.concerns(q) {
@@ -76,10 +78,16 @@ func judge(queues []queue, rows []row, ran map[int64][]attempt, noted []fault) (
 					wrong = append(wrong, fmt.Errorf("queue %s: job %d (%s, %s, %d attempts, %d excused%s): %w",
 						q.name, row.ID, row.Name, row.State, row.Attempts, row.Excused, why(row), err))
 				}
-				starts = append(starts, startsOf(row, ran[row.ID])...)
+				for _, at := range startsOf(row, ran[row.ID]) {
+					starts = append(starts, at)
+					lanes[row.Lane] = append(lanes[row.Lane], started{row.ID, at})
+				}
 			}
 		}
 		wrong = append(wrong, judgePace(q, starts)...)
+		for lane, starts := range lanes {
+			wrong = append(wrong, judgeLane(q, lane, starts)...)
+		}
 	}
 	return wrong
 }
@@ -174,14 +182,48 @@ func startsOf(r row, ran []attempt) (starts []time.Time) {
 const lateness = 20 * time.Millisecond
 
 func judgePace(q queue, starts []time.Time) (wrong []error) {
+	if q.quota > 0 {
+		if got := windows.Largest(starts, quotaWindow-lateness); got > q.quota {
+			wrong = append(wrong, fmt.Errorf("queue %s: starts in a window of %v: got %d, want at most %d", q.name, quotaWindow, got, q.quota))
+		}
+	}
 	if q.perSecond == 0 {
-		return nil
+		return wrong
 	}
 	// The long window is for bursts that are granted anew where they must not be.
 	for _, w := range []time.Duration{windows.Shortest(q.perSecond), 3 * time.Second} {
 		got, want := windows.Largest(starts, w-lateness), windows.Allowed(q.perSecond, q.burst, w)
 		if got > want {
 			wrong = append(wrong, fmt.Errorf("queue %s: starts in a window of %v: got %d, want at most %d", q.name, w, got, want))
+		}
+	}
+	return wrong
+}
+
+// started is a start of a job.
+type started struct {
+	id int64
+	at time.Time
+}
+
+// judgeLane looks at the starts of one lane.
+func judgeLane(q queue, lane string, starts []started) (wrong []error) {
+	slices.SortFunc(starts, func(a, b started) int { return a.at.Compare(b.at) })
+	var times []time.Time
+	over := map[int64]bool{} // jobs that others have come after
+	for i, s := range starts {
+		times = append(times, s.at)
+		if i > 0 && starts[i-1].id != s.id {
+			over[starts[i-1].id] = true
+		}
+		if q.strict && over[s.id] {
+			wrong = append(wrong, fmt.Errorf("queue %s: %s: job %d started again after others of its lane had, want them behind it", q.name, lane, s.id))
+		}
+	}
+	if q.perLane > 0 {
+		w := windows.Shortest(q.perLane)
+		if got, want := windows.Largest(times, w-lateness), windows.Allowed(q.perLane, 1, w); got > want {
+			wrong = append(wrong, fmt.Errorf("queue %s: starts of %s in a window of %v: got %d, want at most %d", q.name, lane, w, got, want))
 		}
 	}
 	return wrong

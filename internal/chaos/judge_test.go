@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +113,37 @@ func TestJudgeCountsStartsInWindows(t *testing.T) {
 			ran[id] = []attempt{ended(1, ms, doneMark)}
 		}
 		expect(t, name, judge([]queue{paced}, rows, ran, nil), c.want)
+	}
+}
+
+func TestJudgeLooksAtQuotasAndLanes(t *testing.T) {
+	quota := queue{name: "quota", quota: 3}
+	lanes := queue{name: "lanes", lanes: 2, perLane: 2}
+	strict := queue{name: "strict", lanes: 2, strict: true}
+	for name, c := range map[string]struct {
+		queue  queue
+		starts [][]int // of each job, in milliseconds; the even ones are in one lane, the odd ones in another
+		want   string
+	}{
+		"quota kept":       {quota, [][]int{{0}, {10}, {20}, {2000}}, ""},
+		"quota broken":     {quota, [][]int{{0}, {10}, {20}, {1900}}, "starts in a window of 2s: got 4, want at most 3"},
+		"lane kept":        {lanes, [][]int{{0}, {1}, {505}, {506}, {1010}}, ""},
+		"lane broken":      {lanes, [][]int{{0}, {1}, {505}, {506}, {900}}, "starts of lane 0 in a window of 1s: got 3, want at most 2"},
+		"in strict order":  {strict, [][]int{{0, 100}, {1}, {200}}, ""},
+		"strict, overtook": {strict, [][]int{{0, 300}, {1}, {200}}, "job 0 started again after others"},
+	} {
+		var rows []row
+		ran := map[int64][]attempt{}
+		for i, starts := range c.starts {
+			id := int64(i)
+			rows = append(rows, row{ID: id, Queue: c.queue.name, Lane: fmt.Sprint("lane ", i%2), Name: workName, State: "done", Attempts: len(starts)})
+			for n, ms := range starts {
+				ran[id] = append(ran[id], ended(n+1, ms, doneMark))
+			}
+		}
+		// Why an attempt was repeated is another matter.
+		wrong := slices.DeleteFunc(judge([]queue{c.queue}, rows, ran, nil), func(err error) bool { return strings.Contains(err.Error(), "in between") })
+		expect(t, name, wrong, c.want)
 	}
 }
 

@@ -16,11 +16,17 @@ const window = 2500 * time.Millisecond
 type queue struct {
 	name        string
 	perSecond   float64 // 0: no limit
+	quota       int     // in any 2 s; 0: none
+	lanes       int     // so many take turns
+	perLane     float64 // jobs per second of each; 0: no limit
+	strict      bool    // nothing overtakes a job of its lane that has started
 	burst       int
 	concurrency int
 	command     bool // a process for each job, not a Go handler
 	jobs        int
 }
+
+const quotaWindow = 2 * time.Second
 
 // queues are those a round chooses from. Those with a limit come first: each round has one of them at least. They
 // have Go handlers: of a command one sees when it got going, not when it was started.
@@ -28,13 +34,16 @@ var queues = []queue{
 	{name: "limited", perSecond: 20, burst: 1, concurrency: 4, jobs: 60},
 	{name: "bursts", perSecond: 10, burst: 5, concurrency: 10, jobs: 35},
 	{name: "slow", perSecond: 4, burst: 1, concurrency: 2, jobs: 12},
+	{name: "quota", quota: 20, burst: 1, concurrency: 4, jobs: 40},
+	{name: "lanes", lanes: 5, perLane: 5, burst: 1, concurrency: 4, jobs: 60},
+	{name: "strict", lanes: 4, strict: true, burst: 1, concurrency: 6, jobs: 60},
 	{name: "plain", burst: 1, concurrency: 1, jobs: 40},
 	{name: "wide", burst: 1, concurrency: 10, jobs: 200},
 	{name: "command", burst: 1, concurrency: 1, command: true, jobs: 10},
 	{name: "commands", burst: 1, concurrency: 10, command: true, jobs: 50},
 }
 
-const withLimit = 3 // of them
+const withLimit = 5 // of them
 
 // plan is all that chance decides about a round.
 type plan struct {

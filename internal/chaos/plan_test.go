@@ -30,7 +30,7 @@ func TestChanceChoosesEverything(t *testing.T) {
 		limits := 0
 		for _, q := range p.queues {
 			chosen[q.name] = true
-			if q.perSecond > 0 {
+			if q.perSecond > 0 || q.quota > 0 || q.perLane > 0 {
 				limits++
 			}
 		}

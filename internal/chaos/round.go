@@ -163,21 +163,22 @@ func (r *round) enqueueMeanwhile(ctx context.Context) error {
 
 // Done again after its answer was lost, it enqueues nothing.
 const enqueueSQL = `
-insert into jobs (queue, name, args)
-select * from unnest($1::text[], $2::text[], $3::jsonb[])
-where not exists (select from jobs where args['batch'] = to_jsonb($4::int))`
+insert into jobs (queue, lane, name, args)
+select * from unnest($1::text[], $2::text[], $3::text[], $4::jsonb[])
+where not exists (select from jobs where args['batch'] = to_jsonb($5::int))`
 
 func (r *round) enqueue(ctx context.Context, db *patient, batch int) error {
-	var queues, names, all []string
-	for _, j := range r.jobs[batch] {
+	var queues, lanes, names, all []string
+	for i, j := range r.jobs[batch] {
 		text, err := json.Marshal(args{MS: j.ms, Slots: j.queue.concurrency, Batch: batch})
 		if err != nil {
 			return err
 		}
 		queues, names, all = append(queues, j.queue.name), append(names, j.name), append(all, string(text))
+		lanes = append(lanes, fmt.Sprint("lane ", i%max(1, j.queue.lanes)))
 	}
 	return db.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, enqueueSQL, queues, names, all, batch)
+		_, err := conn.Exec(ctx, enqueueSQL, queues, lanes, names, all, batch)
 		return err
 	})
 }
