@@ -1,6 +1,6 @@
 # The targets of everyday work. `make` alone lists them.
 
-.PHONY: help build run test quick lint vuln bench smoke chaos deps clean
+.PHONY: help build run test quick lint vuln bench smoke chaos rates deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -35,6 +35,9 @@ smoke: ## run the real thing for a minute and check its promises
 ROUNDS ?= 20
 chaos: ## kill, stop and cut off what runs at random, ROUNDS=20 times; SEED=n does it again
 	CGO_ENABLED=0 go run ./internal/chaos -rounds $(ROUNDS) $(if $(SEED),-seed $(SEED))
+
+rates: ## measure in eight minutes how exact the limits are; WRITE=docs/rates.md keeps it
+	CGO_ENABLED=0 go run ./internal/rates $(if $(WRITE),-write $(WRITE))
 
 deps: ## install what building and testing needs, or say the command to type
 	@scripts/deps.sh

@@ -3,11 +3,12 @@
 # and a C compiler for Go's race detector. It starts no service and makes no database. Where it may not or cannot
 # install, it prints the command to type and exits 1. With all in place it does nothing.
 #
-# The process managers that the tests of deploy/ run are wanted, not needed: without one its test is skipped by name,
-# and this script says which it could not install and exits 0.
+# The process managers that the tests of deploy/ run, and nginx for `make rates`, are wanted, not needed: without one
+# what runs it is left out by name, and this script says which it could not install and exits 0.
 #
 # DRY_RUN=1 shows what it would install. PG_BIN_DIRS are the folders looked in for Postgres, as internal/localpg does.
 set -eu
+PATH=$PATH:/usr/sbin # where nginx is, and not every user looks
 
 : "${DRY_RUN:=}"
 : "${PG_BIN_DIRS:=$(dirname "$(command -v postgres || echo /none)") $(pg_config --bindir 2>/dev/null || true)
@@ -29,9 +30,10 @@ has_compiler() {
 	command -v gcc >/dev/null || command -v clang >/dev/null
 }
 
-# missing_managers prints the packages of the process managers that are not here.
-missing_managers() {
-	for of in runsv:runit s6-supervise:s6 supervisord:supervisor foreman:ruby-foreman tini:tini dumb-init:dumb-init; do
+# missing_wanted prints the packages of what is wanted and not here.
+missing_wanted() {
+	for of in runsv:runit s6-supervise:s6 supervisord:supervisor foreman:ruby-foreman tini:tini dumb-init:dumb-init \
+		nginx:nginx; do
 		command -v "${of%:*}" >/dev/null || echo "${of#*:}"
 	done
 }
@@ -49,7 +51,7 @@ no_cluster=/etc/postgresql-common/createcluster.d/queuekeeper.conf
 no_start=/usr/sbin/policy-rc.d
 
 # prepare_debian sees to it that nothing starts: left alone, Postgres' package makes a cluster and starts it, and
-# supervisor's starts its daemon. Both files are gone afterwards.
+# those of supervisor and nginx start their daemons. Both files are gone afterwards.
 prepare_debian() {
 	[ -z "$DRY_RUN" ] || return 0
 	made=$no_cluster
@@ -68,13 +70,13 @@ install_debian() {
 	apt_get install ${DRY_RUN:+--simulate} -y --no-install-recommends "$@"
 }
 
-# install_managers installs one by one: not every release of every Debian has all of them.
-install_managers() {
-	for package in $managers; do
+# install_wanted installs one by one: not every release of every Debian has all of them.
+install_wanted() {
+	for package in $wanted; do
 		install_debian "$package" || continue
-		if [ "$package" = supervisor ] && [ -z "$DRY_RUN" ]; then
-			as_root update-rc.d supervisor disable || true # nor at the next boot
-		fi
+		case $package in
+		supervisor | nginx) [ -n "$DRY_RUN" ] || as_root update-rc.d "$package" disable || true ;; # nor at the next boot
+		esac
 	done
 }
 
@@ -101,21 +103,21 @@ can_install() {
 	command -v apt-get >/dev/null && as_root true 2>/dev/null
 }
 
-managers=$(missing_managers)
+wanted=$(missing_wanted)
 set -- # the packages that are needed, as Debian names them
 has_postgres || set -- "$@" postgresql # pgbench and psql come with it
 has_compiler || set -- "$@" gcc libc6-dev
-[ $# -gt 0 ] || [ -n "$managers" ] || exit 0
+[ $# -gt 0 ] || [ -n "$wanted" ] || exit 0
 
-echo "missing:" "$@" $managers >&2
+echo "missing:" "$@" $wanted >&2
 if can_install; then
 	prepare_debian
 	[ $# -eq 0 ] || install_debian "$@"
-	install_managers
+	install_wanted
 	[ -z "$DRY_RUN" ] || exit 0
-	managers=$(missing_managers)
+	wanted=$(missing_wanted)
 fi
-[ -z "$managers" ] || echo "not installed, so the tests of deploy/ that run them are skipped:" $managers >&2
+[ -z "$wanted" ] || echo "not installed, so what runs them is left out (tests of deploy/, for nginx a part of make rates):" $wanted >&2
 has_postgres && has_compiler && exit 0
 if can_install; then
 	echo "installed, but Postgres 14 or newer is still missing: see https://www.postgresql.org/download/" >&2

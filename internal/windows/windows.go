@@ -31,3 +31,15 @@ func Largest(starts []time.Time, w time.Duration) int {
 	}
 	return largest
 }
+
+// Over counts the half-open windows of length w that begin with a start and hold more than allowed starts. The starts
+// may come in any order.
+func Over(starts []time.Time, w time.Duration, allowed int) (over int) {
+	starts = slices.SortedFunc(slices.Values(starts), time.Time.Compare)
+	for i := allowed; i < len(starts); i++ {
+		if starts[i].Sub(starts[i-allowed]) < w {
+			over++
+		}
+	}
+	return over
+}

@@ -65,3 +65,25 @@ func TestAllowedIsTheCeilingAndTheBurst(t *testing.T) {
 		}
 	}
 }
+
+func TestWindowsOverAreThoseWithOneStartTooMany(t *testing.T) {
+	at := func(ms ...int) (starts []time.Time) {
+		for _, m := range ms {
+			starts = append(starts, time.Unix(0, 0).Add(time.Duration(m)*time.Millisecond))
+		}
+		return starts
+	}
+	for _, c := range []struct {
+		starts []time.Time
+		want   int
+	}{
+		{nil, 0},
+		{at(0, 500, 1000, 1500), 0},
+		{at(1500, 999, 500, 0), 1},       // [0, 1000) has three
+		{at(0, 500, 999, 1499, 2100), 2}, // and so has [500, 1500)
+	} {
+		if got := Over(c.starts, time.Second, 2); got != c.want {
+			t.Errorf("windows of 1 s with more than 2 of %v: got %d, want %d", c.starts, got, c.want)
+		}
+	}
+}
