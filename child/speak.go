@@ -164,9 +164,10 @@ func (c *loop) withSuspect() bool {
 	return len(c.planned) > 0 && c.planned[0].Suspect
 }
 
-// lead is how long before a turn its job is claimed: the slowest of the last Steps.
+// lead is how long before a turn its job is claimed: as long as the slowest of the last Steps took, twice, for another
+// may be under way when it is time for this one.
 func (c *loop) lead() time.Duration {
-	return min(max(slices.Max(c.trips[:]), 2*time.Millisecond), 250*time.Millisecond)
+	return min(max(2*slices.Max(c.trips[:]), 2*time.Millisecond), 250*time.Millisecond)
 }
 
 func (c *loop) step(s jobs.Step) op {
