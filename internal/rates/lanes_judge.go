@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// startsBefore counts the starts of other lanes between a moment and the first start of a lane after it.
+// startsBefore counts the starts of other lanes between the moment at which the job of a lane was known to be there and
+// its start, which may have come before that was known.
 func startsBefore(starts []event, lane string, from time.Time) (n int) {
 	for _, s := range starts {
 		switch {
-		case s.at.Before(from):
 		case s.lane == lane:
 			return n
-		default:
+		case !s.at.Before(from):
 			n++
 		}
 	}

@@ -17,10 +17,13 @@ func inLanes(interval int, lanes ...string) (starts []event) {
 
 func TestTurnsBeforeALaneAreCountedFromTheCommit(t *testing.T) {
 	starts := inLanes(10, "flood", "flood", "flood", "flood", "late-1", "flood")
-	for ms, want := range map[int]int{0: 4, 15: 2, 40: 0, 41: math.MaxInt} {
+	for ms, want := range map[int]int{0: 4, 15: 2, 40: 0, 41: 0} {
 		if got := startsBefore(starts, "late-1", at(ms)[0]); got != want {
 			t.Errorf("starts between %d ms and the lane's at 40 ms: got %d, want %d", ms, got, want)
 		}
+	}
+	if got := startsBefore(starts, "late-2", at(0)[0]); got != math.MaxInt {
+		t.Errorf("starts before a lane's that never starts: got %d, want the largest number", got)
 	}
 }
 
