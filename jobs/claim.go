@@ -138,7 +138,8 @@ select (
 		limit 1), (
 		select extract(epoch from least(min(paused_until), now() + interval '1 day') - now())::float8
 		from {lanes}
-		where queue = $1 and paused_until > now())`
+		where queue = $1 and paused_until > now()
+		having count(*) > 0)`
 
 func (q *Queue) askDue(b *pgx.Batch, s Step, reply *Reply) {
 	b.Queue(q.sql(dueSQL), q.name, notNull(s.Skip)).QueryRow(func(row pgx.Row) error {

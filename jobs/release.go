@@ -22,7 +22,7 @@ from released`
 
 const keepTurnsSQL = `
 insert into {lanes} (queue, lane, empty_at)
-select $1, t.lane, now() - t.ago * interval '1 s'
+select $1::text, t.lane, now() - t.ago * interval '1 s'
 from unnest($4::text[], $5::float8[]) as t(lane, ago)
 where exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3)
 on conflict (queue, lane) do update

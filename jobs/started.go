@@ -23,7 +23,7 @@ from (
 	from {jobs}
 	where queue = $1 and state in ('done', 'dead') and finished_at > now() - $2::float8 * interval '1 s'
 	union all
-	select coalesce(started_at, locked_at)
+	select greatest(started_at, locked_at) -- the former may be of the attempt before
 	from {jobs}
 	where state = 'running' and queue = $1
 	union all
