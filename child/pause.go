@@ -136,6 +136,7 @@ func (c *loop) pauseLane(lane string, pause time.Duration, why string) {
 	c.lanesPausedUntil[lane], c.lanesPaused = until, true
 	c.lanesToPause[lane] = jobs.LanePause{For: pause, Why: why}
 	c.lanes.Pause(lane, until)
+	c.lookAt(until)
 	c.unplan(func(j jobs.Claimed) bool { return j.Lane == lane })
 }
 

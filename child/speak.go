@@ -259,8 +259,12 @@ func (c *loop) recorded(sent []jobs.Ended, ids []int64) {
 		delete(c.skip, id)
 	}
 	for _, e := range sent {
-		if in[e.ID] && e.Delay > 0 {
+		switch {
+		case !in[e.ID]:
+		case e.Delay > 0:
 			c.lookAt(c.now.Add(e.Delay))
+		case e.Kind != jobs.KindDone && e.Kind != jobs.KindDead:
+			c.more = true // it keeps its place
 		}
 	}
 	c.finished = slices.DeleteFunc(c.finished, func(e jobs.Ended) bool { return in[e.ID] })

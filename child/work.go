@@ -122,6 +122,7 @@ func (c *loop) ended(r result) {
 	cause := context.Cause(r.run.ctx)
 	r.run.cancel(nil)
 	if r.run.lost {
+		c.more = true // it, or its lane, may have had to wait for this
 		return
 	}
 	c.finish(r.run, c.outcome(r.run, r.err, cause))
