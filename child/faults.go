@@ -52,7 +52,6 @@ func (c *loop) stepFailed(a stepped) {
 	c.fresh = c.fresh || len(a.step.Ended) > 0
 	c.more = c.more || a.step.Claim > 0
 	c.askGone = c.askGone || len(a.step.Held) > 0
-	c.askPause = c.askPause || a.asked
 	if !jobs.IsDataError(a.err) {
 		c.failed(a.err)
 		return

@@ -142,7 +142,8 @@ func (c *loop) listened(h hearing) {
 		c.askGone = true
 	}
 	if h&heardPauses != 0 {
-		c.askPause, c.more = true, true
+		c.pauseNews++
+		c.more = true
 		clear(c.lanesPausedUntil) // one may have been lifted; the database knows the others
 		c.lanes.Lift(time.Now())
 	}

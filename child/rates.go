@@ -83,8 +83,9 @@ func (c *loop) inTurns() bool {
 	return c.served.Others || c.lanesPaused || len(c.lanesPausedUntil) > 0 || c.strict() || !c.lanes.None()
 }
 
-// turns says for a claim how lanes take turns; nil: there is but one. ok is false if all have to wait.
-func (c *loop) turns() (t *jobs.Turns, ok bool) {
+// turns says for a claim, of a suspect or of all others, how lanes take turns; nil: there is but one. ok is false if all
+// have to wait.
+func (c *loop) turns(suspect bool) (t *jobs.Turns, ok bool) {
 	if !c.inTurns() {
 		return nil, true
 	}
@@ -100,6 +101,9 @@ func (c *loop) turns() (t *jobs.Turns, ok bool) {
 			c.due(first.Add(-lead))
 			return nil, false
 		}
+	}
+	if t.One && !suspect && c.isDue(c.suspectAt) {
+		t.Waiting = append(t.Waiting, c.suspectLane) // the next turn of its lane is its own
 	}
 	t.Waiting = append(append(t.Waiting, c.lanesInHand()...), c.lanesWaiting()...)
 	return t, true
@@ -130,6 +134,7 @@ func (c *loop) tookTurns(s jobs.Step, r jobs.Reply) {
 	before := c.served.Lane
 	c.served = r.Served
 	if s.Turns == nil {
+		c.more = c.more || r.LanesPaused // it looked at none: the next one does
 		if n := len(r.Claimed); n > 0 {
 			c.served.Lane, c.served.LaneLeft = r.Claimed[n-1].Lane, 0
 		}

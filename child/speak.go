@@ -18,12 +18,14 @@ type speaking struct {
 	pollAt      time.Time // the floor: look then, whatever we were told
 	suspectAt   time.Time // when the next suspect is due; zero: none that we know
 	suspectHold time.Time // not before
+	suspectLane string
 	full        bool      // the last claim brought all it asked for: there is a backlog
 	news        bool      // it was for more than the poll floor
 	dueFrom     time.Time // when we last heard what is due next
 	askGone     bool      // some job of ours may have been cancelled
 	goneAt      time.Time // ask then even so
-	askPause    bool      // somebody paused, or lifted a pause
+	pauseNews   int       // how often somebody paused, or lifted a pause
+	pauseKnown  int       // so often we have asked for it since
 
 	sweepAt   time.Time
 	described bool // the row of the queue says what our limits are
@@ -46,7 +48,7 @@ type refusal struct {
 // stepped is the answer to a Step.
 type stepped struct {
 	step  jobs.Step
-	asked bool // somebody has changed a pause
+	news  int // pauseNews when it was sent
 	reply jobs.Reply
 	sent  time.Time
 	boot  time.Duration // when it was sent, on the boot clock
@@ -83,7 +85,7 @@ func (c *loop) nextStep() (s jobs.Step, needed bool) {
 	if c.bare {
 		return s, true
 	}
-	needed = c.due(c.renewAt) || s.Pause > 0 || len(s.Lanes) > 0 || c.askPause
+	needed = c.due(c.renewAt) || s.Pause > 0 || len(s.Lanes) > 0 || c.pauseNews > c.pauseKnown
 	if c.fresh || len(c.finished) > 0 && c.due(c.resendAt) {
 		s.Ended = c.sendable()
 		needed = needed || len(s.Ended) > 0
@@ -110,7 +112,7 @@ func (c *loop) toClaim(s *jobs.Step) {
 	if n == 0 {
 		return
 	}
-	turns, ok := c.turns()
+	turns, ok := c.turns(suspect)
 	if !ok {
 		return
 	}
@@ -133,7 +135,7 @@ func (c *loop) room() (n int, suspect bool) {
 	inHand := len(c.running) + len(c.planned)
 	slots := c.set.Worker.Concurrency - inHand
 	// An outcome that Postgres does not take for now keeps the suspect waiting, not the others.
-	suspect = c.isDue(c.suspectAt) && (c.fresh || len(c.finished) == 0)
+	suspect = c.suspectIsDue() && (c.fresh || len(c.finished) == 0)
 	wanted := suspect || c.more || c.isDue(c.dueAt) || c.due(c.pollAt)
 	if c.draining || c.quiet || slots <= 0 || !wanted || !c.due(c.pausedUntil) || c.withSuspect() {
 		return 0, false
@@ -149,6 +151,11 @@ func (c *loop) room() (n int, suspect bool) {
 		return 1, suspect
 	}
 	return max(0, min(slots, c.limiter.Due(c.now, c.now.Add(lead))-len(c.planned))), false
+}
+
+// suspectIsDue reports whether there is a suspect that may start now, or as soon as its lane may.
+func (c *loop) suspectIsDue() bool {
+	return c.isDue(c.suspectAt) && c.due(c.lanes.Next(c.now, c.suspectLane).Add(-c.lead()))
 }
 
 // isDue is due for a time that may be unknown.
@@ -181,11 +188,10 @@ func (c *loop) step(s jobs.Step) op {
 	if len(s.Held) > 0 {
 		c.askGone = false
 	}
-	asked := c.askPause
-	c.askPause = false
+	news := c.pauseNews
 	within := c.opTimeout()
 	return func(l *link) any {
-		a := stepped{step: s, asked: asked, sent: time.Now(), boot: procs.BootClock()}
+		a := stepped{step: s, news: news, sent: time.Now(), boot: procs.BootClock()}
 		a.err = l.withQueue(within, func(ctx context.Context, q *jobs.Queue) (err error) {
 			a.reply, err = q.Step(ctx, s)
 			return err
@@ -229,7 +235,12 @@ func (c *loop) steppedNow(a stepped) {
 	}
 	maps.DeleteFunc(c.lanesToPause, func(lane string, p jobs.LanePause) bool { return a.step.Lanes[lane] == p })
 	c.lanesPaused = a.reply.LanesPaused || len(c.lanesToPause) > 0
-	c.heardPause(a.asked, a.reply)
+	asked := a.news > c.pauseKnown
+	if asked {
+		c.pauseKnown = a.news
+		c.unplan(nil) // their lane may be the one
+	}
+	c.heardPause(asked, a.reply)
 	if c.bare { // only now jobs again
 		c.bare = false
 		return
@@ -299,6 +310,7 @@ func (c *loop) claimed(s jobs.Step, r jobs.Reply) {
 func (c *loop) heardDue(r jobs.Reply) {
 	c.dueFrom = c.now
 	c.suspectAt, c.dueAt = time.Time{}, time.Time{}
+	c.suspectLane = r.SuspectLane
 	if r.SuspectDue >= 0 {
 		c.suspectAt = c.now.Add(r.SuspectDue)
 		if c.suspectAt.Before(c.suspectHold) {

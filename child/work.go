@@ -54,6 +54,9 @@ func (c *loop) startPlanned() {
 	if len(c.lanesPausedUntil) > 0 {
 		c.unplan(func(j jobs.Claimed) bool { return c.lanePaused(j.Lane) })
 	}
+	if c.pauseNews > c.pauseKnown {
+		return // not before we know of what
+	}
 	started := false
 	for i := 0; i < len(c.planned) && c.due(c.limiter.Next(c.now, 1)); {
 		next := c.planned[i]

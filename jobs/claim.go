@@ -21,7 +21,7 @@ where j.ctid = any(array(
 	select ctid
 	from {jobs} l
 	where queue = $1 and {which} and run_at <= now() and id <> all($5::bigint[]) and {free}
-		and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3 and paused_until <= now())
+		and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3 and paused_until <= now() and {lanes_free})
 	order by run_at, id
 	limit $4
 	for update skip locked))
@@ -39,9 +39,9 @@ const (
 )
 
 var (
-	claimOthersSQL        = claimOf(others, "true")
-	claimSuspectSQL       = claimOf(suspects, freeSuspectSQL)
-	claimSuspectStrictSQL = claimOf(suspects, freeSuspectStrictSQL)
+	claimOthersSQL        = claimOf(others, "true", "lanes_paused_until <= now()") // looks at no lane
+	claimSuspectSQL       = claimOf(suspects, freeSuspectSQL, "true")
+	claimSuspectStrictSQL = claimOf(suspects, freeSuspectStrictSQL, "true")
 )
 
 // freeSuspectSQL is freeSQL for a job l. There are few suspects: all may be looked at.
@@ -56,13 +56,14 @@ const freeSuspectStrictSQL = freeSuspectSQL + `
 			where s.queue = $1 and s.state = 'pending' and s.attempts > 0 and s.lane collate "C" = l.lane collate "C"
 				and s.run_at > now()) is not true`
 
-func claimOf(which, free string) string {
-	return strings.NewReplacer("{which}", which, "{free}", strings.ReplaceAll(free, "{waiting}", "$10")).Replace(claimSQL)
+func claimOf(which, free, lanesFree string) string {
+	free = strings.ReplaceAll(free, "{waiting}", "$10")
+	return strings.NewReplacer("{which}", which, "{free}", free, "{lanes_free}", lanesFree).Replace(claimSQL)
 }
 
 var dueSQL = strings.Replace(dueOfBothSQL, "{suspects}", suspects, 1)
 
-// claim claims without turns: from the only lane, or one suspect of any.
+// claim claims without turns: from the only lane, nothing if some lane has a pause; or one suspect of any.
 func (q *Queue) claim(b *pgx.Batch, s Step, reply *Reply) {
 	sql := claimOthersSQL
 	args := []any{q.name, q.epoch, q.holder, s.Claim, notNull(s.Skip), q.maxAttemptsByName, q.maxAttempts, q.lockedBy, s.Rates.Lane}
@@ -130,24 +131,32 @@ select (
 		from {jobs}
 		where queue = $1 and state = 'pending' and run_at > now()
 		order by run_at
-		limit 1), (
-		select extract(epoch from greatest(least(run_at, now() + interval '1 day'), now()) - now())::float8
-		from {jobs}
-		where queue = $1 and {suspects} and id <> all($2::bigint[])
-		order by run_at
-		limit 1), (
+		limit 1),
+	s.due, s.lane, (
 		select extract(epoch from least(min(paused_until), now() + interval '1 day') - now())::float8
 		from {lanes}
 		where queue = $1 and paused_until > now()
-		having count(*) > 0)`
+		having count(*) > 0)
+from (select) one
+left join (
+	select extract(epoch from greatest(least(run_at, now() + interval '1 day'), now()) - now())::float8 as due, lane
+	from {jobs}
+	where queue = $1 and {suspects} and id <> all($2::bigint[])
+	order by run_at
+	limit 1
+) s on true`
 
 func (q *Queue) askDue(b *pgx.Batch, s Step, reply *Reply) {
 	b.Queue(q.sql(dueSQL), q.name, notNull(s.Skip)).QueryRow(func(row pgx.Row) error {
 		var due, suspect, lane *float64
-		if err := row.Scan(&due, &suspect, &lane); err != nil {
+		var of *string
+		if err := row.Scan(&due, &suspect, &of, &lane); err != nil {
 			return fmt.Errorf("ask for due jobs: %w", err)
 		}
 		reply.Due, reply.SuspectDue, reply.LaneDue = until(due), until(suspect), until(lane)
+		if of != nil {
+			reply.SuspectLane = *of
+		}
 		return nil
 	})
 }

@@ -12,6 +12,10 @@ func (w *world) say(i int, what kind) {
 		k.c = 1
 	}
 	k.said = message{kind: what, from: w.conn(i), epoch: k.epoch, work: k.work}
+	if what == step {
+		k.said.claim = maxJobs
+	}
+	w.store(k)
 }
 
 func (w *world) conn(i int) connection {
@@ -37,6 +41,7 @@ func (w *world) hear(i int) {
 	case m.kind == acquire:
 		k.held, k.epoch = true, m.epoch
 		k.keepOnly(m.kept)
+		w.goOn(k, m.counted)
 	case m.kind == ask:
 		k.held = true
 		k.keepOnly(m.kept)
@@ -58,6 +63,7 @@ func (w *world) hear(i int) {
 	if m.kind != ask {
 		k.left = max(ttl-m.age, 0) // from when it was sent
 	}
+	k.answered = k.counted
 	w.guard(k)
 }
 

@@ -27,6 +27,7 @@ func (w *world) acquire(m *message) {
 		return
 	}
 	m.held = true
+	m.counted = w.charge()
 	w.db.epoch++
 	w.db.holder, w.db.left = m.from, max(ttl-m.age, 0)
 	mine := func(epoch int8) bool {
@@ -64,7 +65,7 @@ func (w *world) bringBack(j int, excuse bool, by process) {
 	r.end(pending)
 }
 
-func (r *row) end(s rowState) { r.state, r.epoch, r.by = s, 0, process{} }
+func (r *row) end(s rowState) { r.state, r.epoch, r.fresh, r.by = s, 0, false, process{} }
 
 // step is a Step or a release.
 func (w *world) step(m *message) {
@@ -76,15 +77,17 @@ func (w *world) step(m *message) {
 	}
 	m.held = true
 	w.db.left = max(ttl-m.age, 0)
+	w.settle(m)
 	for j := range w.db.rows {
 		r, known := &w.db.rows[j], m.work[j]
 		if known.is == ended && r.state == running && r.attempts == known.attempt && r.epoch == m.epoch {
 			w.record(r, known.end, m.from.process)
 			m.recorded[j] = true
 		}
-		if m.kind == step && r.state == pending && known.is != givenUp {
-			r.state, r.epoch, r.by = running, m.epoch, m.from.process
+		if m.claim > 0 && r.state == pending && known.is != givenUp {
+			r.state, r.epoch, r.fresh, r.by = running, m.epoch, w.countsStarts, m.from.process
 			r.attempts++
+			m.claim--
 			m.claims[j] = r.attempts
 		}
 	}

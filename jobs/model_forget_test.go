@@ -20,6 +20,7 @@ func (w *world) forget() {
 		}
 	}
 	w.renumber()
+	w.forgetStarts()
 }
 
 // forget drops what neither the database nor the child will read.

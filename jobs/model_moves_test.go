@@ -19,8 +19,9 @@ func (e event) String() string {
 // move is an event and what comes of it.
 type move struct {
 	event
-	to  state
-	bad string
+	to    state
+	bad   string
+	extra int8
 }
 
 // moves are all that may happen next.
@@ -39,7 +40,7 @@ func (m *moves) add(what string, child, job int, faults int8, do func(w *world))
 	w.state.faults -= faults
 	do(&w)
 	w.forget()
-	m.all = append(m.all, move{event{what, child, job}, w.state, w.bad})
+	m.all = append(m.all, move{event{what, child, job}, w.state, w.bad, w.extra})
 }
 
 func (m *moves) find() {
@@ -59,6 +60,7 @@ func (m *moves) find() {
 	} else {
 		m.add("time passes", 0, 0, 0, func(w *world) { w.tick() })
 	}
+	m.others()
 	if m.failover {
 		m.add("failover", 0, 0, 1, func(w *world) { w.db = w.replica })
 	}
@@ -76,7 +78,7 @@ func (m *moves) talk(i int) {
 	case k.said.kind == silence && !k.held:
 		m.add("CHILD bids", i, 0, 0, func(w *world) { w.say(i, acquire) })
 	case k.said.kind == silence:
-		m.add("CHILD sends a Step", i, 0, 0, func(w *world) { w.say(i, step) })
+		m.steps(i)
 		if !slices.ContainsFunc(k.work[:], func(j work) bool { return j.is == started || j.is == givenUp }) {
 			m.add("CHILD releases", i, 0, 1, func(w *world) { w.leave(i) })
 		}
@@ -101,7 +103,7 @@ func (m *moves) handle(i, j int) {
 	switch k.work[j].is {
 	case claimed:
 		if k.left > 0 || m.ignoresItsEnd {
-			m.add("CHILD starts JOB", i, j, 0, func(w *world) { w.kids[i].work[j].is = started })
+			m.add("CHILD starts JOB", i, j, 0, func(w *world) { w.begin(i, j) })
 		}
 	case started:
 		m.add("CHILD ends JOB", i, j, 0, func(w *world) { w.kids[i].work[j].is = ended })
@@ -114,12 +116,16 @@ func (m *moves) handle(i, j int) {
 // leave gives back what was claimed, and the queue.
 func (w *world) leave(i int) {
 	k := &w.kids[i]
+	back := k.waiting()
 	for j := range k.work {
 		if k.work[j].is == claimed {
 			k.work[j].is, k.work[j].end = ended, endExcused
 		}
 	}
 	w.say(i, release)
+	if w.breaks == asIfAllHadStarted {
+		k.said.counted += back
+	}
 }
 
 func (w *world) look(m *message) {

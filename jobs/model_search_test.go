@@ -9,6 +9,7 @@ import (
 // found is the outcome of a search.
 type found struct {
 	states int
+	extra  int8     // the most starts that one acquire charged though they never were
 	bad    string   // "": nothing
 	trace  []string // how it came to that
 }
@@ -24,13 +25,14 @@ func (r rules) search() found {
 	came := []int32{0} // from which state
 	by := []event{{}}  // and how
 	var edges []edge
+	var extra int8
 	wrong := func(i int32, last event, bad string) found {
 		trace := []string{last.String()}
 		for ; i != 0; i = came[i] {
 			trace = append(trace, by[i].String())
 		}
 		slices.Reverse(trace)
-		return found{len(states), bad, trace}
+		return found{len(states), extra, bad, trace}
 	}
 	for i := int32(0); int(i) < len(states); i++ {
 		from := states[i]
@@ -43,6 +45,7 @@ func (r rules) search() found {
 			if m.bad != "" {
 				return wrong(i, m.event, m.bad)
 			}
+			extra = max(extra, m.extra)
 			to, known := at[m.to]
 			if !known {
 				to = int32(len(states))
@@ -55,7 +58,7 @@ func (r rules) search() found {
 	if i := hopeless(states, edges); i >= 0 && !r.failover {
 		return wrong(i, event{}, "nothing that may still happen ends all jobs")
 	}
-	return found{states: len(states)}
+	return found{states: len(states), extra: extra}
 }
 
 // hopeless finds a state from which no way leads to the end of all jobs; -1: none.

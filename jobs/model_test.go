@@ -8,9 +8,11 @@ package jobs_test
 // that are answered, whose answer is lost, and that arrive long after their connection broke; children that are
 // killed and replaced; a lease that runs out, with the child counting its time from before it sent the renewal, and
 // ending what runs by then; handlers that fail; release and the next child. A statement is atomic and comes last in
-// the order of the queue's row, as the lock of that row makes it.
+// the order of the queue's row, as the lock of that row makes it. Only where starts are counted, see
+// model_rates_test.go: what is stored of them, Steps that claim nothing or not all, and sweeps of a queue nobody
+// serves.
 //
-// Not modelled: Sweep and rows that operators lock, cancels, lanes, rates, back-off, max_attempts; the two cases in
+// Not modelled: rows that operators lock, lanes, turns, back-off, max_attempts; the two cases in
 // which a lease is known to be dead before it has run out; a database clock that jumps; a process that stops
 // between the check of its lease and the start of a job. Those last two no lease can stand, nor a failover that
 // loses commits: of that one only the fence is looked at.
@@ -28,6 +30,10 @@ type rules struct {
 	asksWhatIsMine      bool // after a lost connection, in place of acquiring
 	oldSnapshot         bool // an acquire sees the jobs as they were before it waited
 	ignoresItsEnd       bool // a child whose lease has run out goes on
+
+	countsStarts bool
+	breaks       startRule // which rule of counting them is not kept
+	cancels      bool      // an operator may cancel a running job
 
 	failover bool // a replica that lost the last commit may take over
 	jobs     int
@@ -57,6 +63,7 @@ type row struct {
 	state             rowState
 	attempts, excused int8
 	epoch             int8
+	fresh             bool // claimed by the Step that stored what is known of the starts: locked_at = settled_at
 
 	// For checks, not for the protocol.
 	by   process // who claimed it
@@ -68,6 +75,9 @@ type database struct {
 	holder connection
 	left   int8 // until the lease runs out
 	rows   [maxJobs]row
+
+	counted, waiting int8 // starts, as the last Step stored them
+	over             int8 // for checks: by how much too many were counted at the last acquire
 }
 
 type workState int8
@@ -111,6 +121,7 @@ type message struct {
 	from  connection
 	epoch int8
 	work  [maxJobs]work
+	claim int8          // at most so many
 	age   int8          // since it was sent
 	begun bool          // only oldSnapshot: it waits for the row of the queue
 	seen  [maxJobs]bool // and saw these running
@@ -120,6 +131,8 @@ type message struct {
 	kept     [maxJobs]bool
 	recorded [maxJobs]bool
 	claims   [maxJobs]int8 // attempts
+
+	counted, waiting int8 // starts: to be stored, and in the answer to a bid what was
 }
 
 // kid is a child.
@@ -130,6 +143,9 @@ type kid struct {
 	left  int8 // of its lease, as it counts
 	work  [maxJobs]work
 	said  message // under way on its connection
+
+	counted  int8 // starts, as long as it holds the queue
+	answered int8 // and when the last answer came; only countedAtTheReply
 }
 
 type state struct {
@@ -138,13 +154,15 @@ type state struct {
 	kids    [2]kid
 	late    [2]message // of each supervisor: a statement whose connection is gone
 	faults  int8       // still to come
+	starts  int8       // that there really were
 }
 
 // world is a state in which something happens.
 type world struct {
 	rules
 	state
-	bad string // what must not have happened
+	bad   string // what must not have happened
+	extra int8   // starts that an acquire charged though they never were
 }
 
 func (r rules) start() state {

@@ -55,6 +55,7 @@ type Reply struct {
 	// Of AskDue: until the next job that is not due yet will be, until the first suspect is, and until the first lane that
 	// has a pause goes on; -1: none waits. At most a day.
 	Due, SuspectDue, LaneDue time.Duration
+	SuspectLane              string // of the first suspect
 }
 
 // Step renews the lease, records the ends of jobs and claims new ones, in one round trip and one commit. If

@@ -44,10 +44,13 @@ type Limiter struct {
 }
 
 // New goes on from a saved state: the zero Saved is that of a queue that has just used up its burst and whose quotas
-// count from now. If Saved.Quotas cannot be read the Limiter is one whose quotas count from now, and the error says so:
-// Count tells it what is known from elsewhere.
+// count from now. If Saved.Quotas cannot be read it is that one, and the error says so; Recount mends
+// the quotas.
 func New(limits Limits, now time.Time, saved Saved) (*Limiter, error) {
 	known, err := readQuotas(saved.Quotas, now, saved.Age)
+	if err != nil {
+		saved.EmptyFor = 0 // who knows
+	}
 	l := &Limiter{limits: limits, pace: *NewPace(limits.Limit, now, saved.EmptyFor), quotas: known.of(limits.Quotas, now)}
 	l.Count(now, saved.Uncounted)
 	return l, err
