@@ -36,8 +36,8 @@ ROUNDS ?= 20
 chaos: ## kill, stop and cut off what runs at random, ROUNDS=20 times; SEED=n does it again
 	CGO_ENABLED=0 go run ./internal/chaos -rounds $(ROUNDS) $(if $(SEED),-seed $(SEED))
 
-rates: ## measure in eight minutes how exact the limits are; WRITE=docs/rates.md keeps it
-	CGO_ENABLED=0 go run ./internal/rates $(if $(WRITE),-write $(WRITE))
+rates: ## measure in eight minutes how exact the limits are; SHORT=1 in one; WRITE=docs/rates.md keeps it
+	CGO_ENABLED=0 go run ./internal/rates $(if $(SHORT),-short) $(if $(WRITE),-write $(WRITE))
 
 deps: ## install what building and testing needs, or say the command to type
 	@scripts/deps.sh

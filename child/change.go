@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"queuekeeper/internal/wire"
 	"queuekeeper/jobs"
@@ -10,14 +11,14 @@ import (
 
 // change takes on what a supervisor may change in a running child.
 func (c *loop) change(to wire.Changed) {
-	described := reflect.DeepEqual(shown(to.Worker), shown(c.set.Worker))
+	limits, before := to.Worker.Limits(), c.set.Worker
 	c.set.Worker, c.set.ShutdownTimeout = to.Worker, to.ShutdownTimeout
 	c.limiter.SetLimits(limitsOf(to.Worker), c.now)
 	c.lanes.SetLimit(laneLimit(to.Worker), c.now)
 	c.more = true // there may be room now
-	if !described {
-		c.described = false
-		c.log.Info("limits changed", "max_jobs_per_second", to.Worker.MaxJobsPerSecond, "burst", to.Worker.Burst)
+	c.described = c.described && reflect.DeepEqual(shown(to.Worker), shown(before))
+	if !slices.Equal(limits, before.Limits()) {
+		c.log.Info("limits taken on", limits...)
 	}
 	if to.Quiet != c.quiet {
 		c.quiet = to.Quiet

@@ -54,7 +54,7 @@ func TestPauseHoldsForWhatIsBeingClaimed(t *testing.T) {
 	r.insert("ok", 9)
 	r.until(`select exists (select from pg_stat_activity where wait_event_type = 'Lock' and application_name like 'queuekeeper%')`)
 	close(refuse)
-	r.logs("queue paused")
+	r.logs("queue is paused")
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -58,10 +58,10 @@ func (c *loop) throttled(r *run, o handler.Outcome) jobs.Ended {
 	if lane == "" {
 		c.toPause, c.why = max(c.toPause, pause), o.Error
 		c.pauseUntil(c.now.Add(pause))
-		c.log.Warn("queue paused: the API said later", "for", pause)
+		c.log.Warn("the API said later: the queue is paused", "for", pause)
 	} else {
 		c.pauseLane(lane, pause, o.Error)
-		c.log.Warn("lane paused: the API said later", "lane", hclog.Quote(lane), "for", pause)
+		c.log.Warn("the API said later: a lane is paused", "lane", hclog.Quote(lane), "for", pause)
 	}
 	return c.excuse(r, pause, o.Error)
 }
@@ -115,16 +115,27 @@ func (c *loop) heardPause(asked bool, r jobs.Reply) {
 	switch {
 	case r.Paused > 0 && until.After(c.pausedUntil):
 		if !c.pausedUntil.After(c.now) {
-			c.log.Info("the queue is paused", "for", r.Paused.Round(time.Millisecond))
+			c.log.Info("the queue is paused", "for", pauseText(r), "reason", hclog.Quote(r.PauseReason))
 		}
 		c.pauseUntil(until)
 	case c.toPause > 0 || !c.pausedUntil.After(c.now) || !asked && !r.NoPause:
 	case r.Paused > 0 && c.pausedUntil.Sub(until) < time.Second: // the way there and back is in it
 	default:
-		c.log.Info("the pause is shorter now, or lifted", "for", r.Paused.Round(time.Millisecond))
+		c.log.Info("the pause was changed by hand", "for", pauseText(r))
 		c.pausedUntil, c.more = until, true
 		c.limiter.Pause(until)
 	}
+}
+
+// pauseText is how long a pause will be. Of a long one Postgres tells a day at most.
+func pauseText(r jobs.Reply) string {
+	switch {
+	case r.PauseStays:
+		return "until it is resumed"
+	case r.Paused >= longestPause:
+		return "a day or more"
+	}
+	return r.Paused.Round(time.Millisecond).String()
 }
 
 // pauseLane starts nothing of a lane for so long.

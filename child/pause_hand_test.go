@@ -66,8 +66,8 @@ func TestAPauseLiftedByHandGoesOnAtOnceWithAnEmptyBucket(t *testing.T) {
 			break
 		}
 	}
-	if !r.log.has("lifted") {
-		t.Errorf("log: got no word that the pause is lifted:\n%s", r.log)
+	if !r.log.has("changed by hand: for=0s") {
+		t.Errorf("log: got no word that the pause was lifted:\n%s", r.log)
 	}
 }
 

@@ -234,11 +234,15 @@ func (c *loop) steppedNow(a stepped) {
 		c.toPause = 0
 	}
 	maps.DeleteFunc(c.lanesToPause, func(lane string, p jobs.LanePause) bool { return a.step.Lanes[lane] == p })
+	wasPaused := c.lanesPaused
 	c.lanesPaused = a.reply.LanesPaused || len(c.lanesToPause) > 0
 	asked := a.news > c.pauseKnown
 	if asked {
 		c.pauseKnown = a.news
 		c.unplan(nil) // their lane may be the one
+		if wasPaused != c.lanesPaused {
+			c.log.Info("pauses of lanes were changed by hand", "some_paused", c.lanesPaused)
+		}
 	}
 	c.heardPause(asked, a.reply)
 	if c.bare { // only now jobs again

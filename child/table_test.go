@@ -125,7 +125,7 @@ func (c *process) prove(says, state string) {
 		c.logs("dump: queue=q line=")
 		c.goesOn(state)
 	case "takes it on":
-		c.logs("limits changed: queue=q max_jobs_per_second=100")
+		c.logs("limits taken on: queue=q max_jobs_per_second=100")
 		c.goesOn(state)
 	default:
 		c.t.Fatalf("table: got %q, want one of the words above", says)

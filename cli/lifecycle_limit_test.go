@@ -49,7 +49,7 @@ func TestNewLimitReachesTheRunningChild(t *testing.T) {
 // limit has the child take on another rate.
 func (p *process) limit(rate int) {
 	p.s.t.Helper()
-	p.more(`limits changed: queue=go max_jobs_per_second=\d+ burst=1$`, func() { p.reload(paced(rate)) })
+	p.more(`limits taken on: queue=go max_jobs_per_second=\d+ burst=1 `, func() { p.reload(paced(rate)) })
 	p.s.until(`select (settings ->> 'max_jobs_per_second')::int = $1 from queues`, rate)
 }
 

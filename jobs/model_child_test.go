@@ -41,7 +41,7 @@ func (w *world) hear(i int) {
 	case m.kind == acquire:
 		k.held, k.epoch = true, m.epoch
 		k.keepOnly(m.kept)
-		w.goOn(k, m.counted)
+		k.counted = m.counted
 	case m.kind == ask:
 		k.held = true
 		k.keepOnly(m.kept)

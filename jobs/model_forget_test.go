@@ -13,6 +13,9 @@ func (w *world) forget() {
 		if late.kind != acquire && late.epoch < w.db.epoch && !w.failover {
 			*late = message{} // fenced, whenever it comes
 		}
+		if w.refused(&k.said) {
+			k.said.work, k.said.age = [maxJobs]work{}, ttl
+		}
 	}
 	for j := range w.db.rows {
 		if w.db.rows[j].state == done {
@@ -21,6 +24,14 @@ func (w *world) forget() {
 	}
 	w.renumber()
 	w.forgetStarts()
+}
+
+// refused reports whether the answer to a statement is no, or will be.
+func (w *world) refused(m *message) bool {
+	if m.answered {
+		return !m.held
+	}
+	return m.kind != silence && m.kind != acquire && m.epoch < w.db.epoch && !w.failover
 }
 
 // forget drops what neither the database nor the child will read.

@@ -45,6 +45,9 @@ func (m *moves) add(what string, child, job int, faults int8, do func(w *world))
 
 func (m *moves) find() {
 	for i := range m.from.kids {
+		if m.alone && i > 0 {
+			break
+		}
 		m.talk(i)
 		for j := range m.from.db.rows {
 			m.handle(i, j)
@@ -63,6 +66,20 @@ func (m *moves) find() {
 	m.others()
 	if m.failover {
 		m.add("failover", 0, 0, 1, func(w *world) { w.db = w.replica })
+	}
+}
+
+// others is what may be done by others than children.
+func (m *moves) others() {
+	db := &m.from.db
+	runs := func(r row) bool { return r.state == running }
+	if m.countsStarts && slices.ContainsFunc(db.rows[:], runs) && (db.holder.supervisor == 0 || db.left == 0) {
+		m.add("a steward sweeps the queue", 0, 0, 0, func(w *world) { w.sweep() })
+	}
+	for j, r := range db.rows {
+		if m.cancels && runs(r) {
+			m.add("an operator cancels JOB", 0, j, 1, func(w *world) { w.cancel(j) })
+		}
 	}
 }
 
@@ -95,6 +112,22 @@ func (m *moves) talk(i int) {
 			w.late[i] = message{}
 		})
 	}
+}
+
+// steps are the Steps a child may send.
+func (m *moves) steps(i int) {
+	m.add("CHILD sends a Step", i, 0, 0, func(w *world) { w.say(i, step) })
+	if m.countsStarts {
+		m.add("CHILD renews its lease", i, 0, 0, func(w *world) { w.claimUpTo(i, 0) })
+	}
+	if m.countsStarts && m.jobs > 1 {
+		m.add("CHILD sends a Step for one job", i, 0, 0, func(w *world) { w.claimUpTo(i, 1) })
+	}
+}
+
+func (w *world) claimUpTo(i int, n int8) {
+	w.say(i, step)
+	w.kids[i].said.claim = n
 }
 
 // handle is what may happen to a job in a child.

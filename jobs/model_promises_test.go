@@ -4,6 +4,9 @@ import "fmt"
 
 // broken says which invariant a state breaks; "": none.
 func (s *state) broken() string {
+	if s.loses() {
+		return tooFew
+	}
 	for j := range s.db.rows {
 		switch row := &s.db.rows[j]; {
 		case row.state == running && row.epoch != s.db.epoch:
@@ -35,9 +38,8 @@ func (s *state) forgotten(j int) bool {
 		return false
 	}
 	k := &s.kids[i]
-	holds := k.held && k.epoch == s.db.epoch && s.db.holder == connection{process{i + 1, k.n}, k.c}
 	known := k.work[j]
-	return holds && k.said.kind == silence &&
+	return s.holds(int(i)) && k.said.kind == silence &&
 		(known.is == unknown || known.is == givenUp || known.attempt != s.db.rows[j].attempts)
 }
 
@@ -56,4 +58,10 @@ func (r *row) counted() int8 {
 		return r.lost + 1
 	}
 	return r.lost
+}
+
+// holds reports whether a child holds the queue and knows it.
+func (s *state) holds(i int) bool {
+	k := &s.kids[i]
+	return k.held && k.epoch == s.db.epoch && s.db.holder == connection{process{int8(i + 1), k.n}, k.c}
 }

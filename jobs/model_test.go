@@ -12,10 +12,10 @@ package jobs_test
 // model_rates_test.go: what is stored of them, Steps that claim nothing or not all, and sweeps of a queue nobody
 // serves.
 //
-// Not modelled: rows that operators lock, lanes, turns, back-off, max_attempts; the two cases in
-// which a lease is known to be dead before it has run out; a database clock that jumps; a process that stops
-// between the check of its lease and the start of a job. Those last two no lease can stand, nor a failover that
-// loses commits: of that one only the fence is looked at.
+// Not modelled: rows that operators lock, cancels (but for the one that is known to hurt), lanes, when turns are,
+// back-off, max_attempts; the two cases in which a lease is known to be dead before it has run out; a database
+// clock that jumps; a process that stops between the check of its lease and the start of a job. Those last two no
+// lease can stand, nor a failover that loses commits: of that one only the fence is looked at.
 
 // ttl is how many ticks a lease lasts.
 const ttl = 2
@@ -23,7 +23,7 @@ const ttl = 2
 // maxJobs is how many rows the table has.
 const maxJobs = 2
 
-// rules are the protocol; each of the first five breaks one rule of it.
+// rules are the protocol; each of the first five, and breaks, breaks one rule of it.
 type rules struct {
 	takesOverFromItself bool // a child's connections are not told apart
 	fencesByEpochOnly   bool
@@ -32,8 +32,9 @@ type rules struct {
 	ignoresItsEnd       bool // a child whose lease has run out goes on
 
 	countsStarts bool
-	breaks       startRule // which rule of counting them is not kept
+	breaks       startRule // of counting them
 	cancels      bool      // an operator may cancel a running job
+	alone        bool      // there is one supervisor
 
 	failover bool // a replica that lost the last commit may take over
 	jobs     int
@@ -145,7 +146,7 @@ type kid struct {
 	said  message // under way on its connection
 
 	counted  int8 // starts, as long as it holds the queue
-	answered int8 // and when the last answer came; only countedAtTheReply
+	answered int8 // the same when the last answer came; only countsAtTheReply
 }
 
 type state struct {

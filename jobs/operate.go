@@ -152,9 +152,11 @@ func (s Schema) RequeueDead(ctx context.Context, db DB, queue string) ([]Change,
 }
 
 // The handler of a running job is told by the notification, and its outcome finds the row no longer its own.
+// A cancelled job may have started since the last Step of its worker, which claimed it: if that dies now, this is where
+// the start is known.
 const cancelSQL = `
 with asked as (
-	select id, queue, state
+	select id, queue, state, locked_at
 	from {jobs}
 	where id = any($1)
 	order by id
@@ -165,7 +167,17 @@ with asked as (
 		locked_by = null
 	from asked a
 	where j.id = a.id and a.state in ('pending', 'running')
-	returning j.id, a.queue, a.state as was
+	returning j.id, a.queue, a.state as was, a.locked_at
+), counted as (
+	update {queues} q
+	set waiting = q.waiting + c.n
+	from (
+		select queue, locked_at, count(*) as n
+		from cancelled
+		where was = 'running'
+		group by queue, locked_at
+	) c
+	where q.queue = c.queue and q.settled_at = c.locked_at
 ), notified as (
 	select pg_notify('jobs_' || queue, 'cancel')
 	from (select distinct queue from cancelled where was = 'running') q

@@ -208,3 +208,33 @@ func TestStartedCountsARunningSecondAttemptAtItsClaim(t *testing.T) {
 	finish(t, err)
 	same(t, "started", inParts(all), []string{"1/10s"})
 }
+
+// A connection that breaks again and again before it can say anything costs no more than if it broke once.
+func TestWhatIsKeptIsChargedOnce(t *testing.T) {
+	s := newSite(t)
+	s.insert(2)
+	a := s.acquire(bid("a", 1, 1))
+	held := refs(s.claim(a, 2))
+	for c := 2; c < 6; c++ {
+		b := bid("a", 1, c)
+		b.Epoch, b.Held = a.Epoch(), held
+		a = s.acquire(b)
+		if len(a.Kept) != 2 || a.Waiting != 2 {
+			t.Fatalf("connection %d: kept %d and charged %d starts, want 2 and 2", c, len(a.Kept), a.Waiting)
+		}
+	}
+}
+
+// An operator's cancel ends the row that told of a start.
+func TestTheStartOfACancelledJobIsCharged(t *testing.T) {
+	s := newSite(t)
+	s.insert(3)
+	a := s.acquire(bid("a", 1, 1))
+	claimed := s.claim(a, 2)
+	if _, err := jobs.Schema("").Cancel(ctx, s.look, claimed[0].ID, 3); err != nil {
+		t.Fatal(err)
+	}
+	if b := s.acquire(bid("a", 2, 1)); b.Waiting != 2 {
+		t.Errorf("after a death: charged %d starts, want the 2 that the last Step claimed", b.Waiting)
+	}
+}

@@ -13,9 +13,12 @@ import (
 
 // A row that somebody has locked is not waited for: an operator's lock must not stop the queue. The job counts
 // as lost to this process then, and Sweep finds the row later.
+//
+// locked_at changes a little: the acquire has taken it into account that the job may have started since the last Step,
+// and another one must not do so again.
 const moveSQL = `
 update {jobs} j
-set epoch = $1
+set epoch = $1, locked_at = locked_at - interval '1 microsecond'
 from (
 	select r.ctid as place
 	from unnest($2::bigint[], $3::int[]) as h(id, attempt)

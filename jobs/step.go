@@ -46,6 +46,8 @@ type LanePause struct {
 type Reply struct {
 	Paused      time.Duration // until claims are allowed again; 0: they are
 	NoPause     bool          // there was none, or it was lifted by hand; not: it has ended
+	PauseReason string        // of the pause that holds
+	PauseStays  bool          // until it is lifted
 	LanesPaused bool          // some lane has a pause
 	Recorded    []int64       // the outcomes that are in; the rest is to be sent again, or gone
 	Gone        []int64       // of Held: cancelled, deleted, recovered by another
@@ -108,7 +110,8 @@ set expires_at = now() + ttl,
 	                          else lanes_paused_until end
 where queue = $1 and epoch = $2 and holder = $3
 returning extract(epoch from greatest(least(paused_until, now() + interval '1 day'), now()) - now())::float8,
-	paused_until <= now() and pause_reason is null, lanes_paused_until > now()`
+	paused_until <= now() and pause_reason is null, case when paused_until > now() then coalesce(pause_reason, '') else '' end,
+	paused_until = 'infinity', lanes_paused_until > now()`
 
 func (q *Queue) renew(b *pgx.Batch, s Step, reply *Reply) {
 	r := s.Rates
@@ -120,7 +123,7 @@ func (q *Queue) renew(b *pgx.Batch, s Step, reply *Reply) {
 		seconds(s.Pause), s.Why, seconds(lanes)}
 	b.Queue(q.sql(renewSQL), args...).QueryRow(func(row pgx.Row) error {
 		var left float64
-		err := row.Scan(&left, &reply.NoPause, &reply.LanesPaused)
+		err := row.Scan(&left, &reply.NoPause, &reply.PauseReason, &reply.PauseStays, &reply.LanesPaused)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return ErrLeaseLost
 		}

@@ -142,7 +142,7 @@ func (s *supervisor) adoptWorker(w config.Worker, did *changes) {
 		did.unchanged++
 	case reflect.DeepEqual(c.made.withoutLimits(), next.withoutLimits()):
 		did.limits++
-		s.Log.Info("limits changed", "queue", w.Queue, "max_jobs_per_second", w.MaxJobsPerSecond, "burst", w.Burst, "headroom", w.Headroom)
+		s.Log.Info("limits changed", append([]any{"queue", w.Queue}, w.Limits()...)...)
 	default:
 		did.replaced++
 		s.replace(c)

@@ -83,7 +83,7 @@ func (v *supervisor) up(ctx context.Context) error {
 	}
 }
 
-// tookOn waits until the supervisor and its child of a queue have both said that its limits are others.
+// tookOn waits until the child of a queue has said that its limits are others.
 func (v *supervisor) tookOn(ctx context.Context, queue string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("queue %s did not take its other limit on", queue))
 	defer cancel()
@@ -92,7 +92,7 @@ func (v *supervisor) tookOn(ctx context.Context, queue string) error {
 		if err != nil {
 			return err
 		}
-		if bytes.Count(text, []byte("limits changed: queue="+queue+" ")) >= 2 {
+		if bytes.Contains(text, []byte("limits taken on: queue="+queue+" ")) {
 			return nil
 		}
 		if !pause(ctx, 5*time.Millisecond) {
