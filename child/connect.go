@@ -18,6 +18,7 @@ type connection struct {
 	online   bool
 	schema   string        // where the tables are
 	poll     time.Duration // the poll floor: short where notifications do not arrive
+	deaf     bool          // they do not
 	holder   jobs.Holder   // of the next connection to acquire the queue
 	failures int           // of operations, in a row
 }
@@ -101,8 +102,8 @@ func (c *loop) connectedNow(a connected) {
 		return
 	}
 	c.online, c.schema, c.bidAt = true, a.schema, time.Time{}
-	c.poll = c.set.Worker.PollInterval
-	if !a.listens {
+	c.poll, c.deaf = c.set.Worker.PollInterval, !a.listens
+	if c.deaf {
 		c.poll = min(c.poll, c.set.Times.Unlistened)
 		c.log.Warn("notifications do not arrive here; polling instead", "every", c.poll)
 	}

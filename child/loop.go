@@ -56,6 +56,7 @@ func newLoop(set wire.Settings, handlers *handler.Set, log hclog.Logger) *loop {
 	c.work.running = map[int64]*run{}
 	c.speaking.skip = map[int64]refusal{}
 	c.refusedAt, c.refusals = map[int64]time.Time{}, map[string]refusals{}
+	c.disputed = map[string]bool{}
 	c.lanesToPause, c.lanesPausedUntil = map[string]jobs.LanePause{}, map[string]time.Time{}
 	c.limiter, _ = ratelimit.New(limitsOf(w), time.Now(), ratelimit.Saved{}) // until there is a lease
 	c.lanes = ratelimit.NewLanes(laneLimit(w), time.Now(), 0, nil)
@@ -140,12 +141,11 @@ func (c *loop) listened(h hearing) {
 	}
 	if h&heardCancel != 0 {
 		c.askGone = true
+		c.more = c.more || c.strict() // others may have waited for that job
 	}
 	if h&heardPauses != 0 {
 		c.pauseNews++
 		c.more = true
-		clear(c.lanesPausedUntil) // one may have been lifted; the database knows the others
-		c.lanes.Lift(time.Now())
 	}
 	if h&heardLease != 0 {
 		c.bidAt = time.Time{}

@@ -16,9 +16,10 @@ type pausing struct {
 	toPause     time.Duration // what the next Step has to say of a pause
 	why         string
 
-	lanesPaused      bool // some lane has a pause; which, the database knows
+	lanesPaused      bool // some lane has a pause
 	lanesToPause     map[string]jobs.LanePause
-	lanesPausedUntil map[string]time.Time // what this process was told itself
+	lanesPausedUntil map[string]time.Time // those that this process knows of
+	disputed         map[string]bool      // of which the database believes that they are over, by its clock
 
 	refusals  map[string]refusals // in a row, by lane; of the whole queue: ""
 	lastDone  time.Time           // when a job ended well
@@ -42,12 +43,13 @@ func (c *loop) throttled(r *run, o handler.Outcome) jobs.Ended {
 		lane, what = r.Lane, "lane"
 	}
 	in := c.refusals[lane]
-	if r.started.After(in.last) {
+	pause := o.Delay
+	if pause == 0 && r.started.After(in.last) {
 		in.n++
 		in.last = c.now
+		c.forgetRefusals()
 		c.refusals[lane] = in
 	}
-	pause := o.Delay
 	if pause == 0 {
 		pause = handler.Backoff(in.n-1, c.set.Times.Throttled, c.set.Times.ThrottledMax, 0)
 	}
@@ -151,16 +153,51 @@ func (c *loop) pauseLane(lane string, pause time.Duration, why string) {
 	c.unplan(func(j jobs.Claimed) bool { return j.Lane == lane })
 }
 
-// lanesWaiting are those that this process was told to start nothing of. The database knows them too, but by its clock.
-func (c *loop) lanesWaiting() (lanes []string) {
+// disputedLanes have a pause here and none any more in the database, whose clock may have gone ahead.
+func (c *loop) disputedLanes() (lanes []string) {
 	for lane, until := range c.lanesPausedUntil {
 		if !until.After(c.now) {
 			delete(c.lanesPausedUntil, lane)
-		} else if len(lanes) < maxWaiting {
+			delete(c.disputed, lane)
+		}
+	}
+	for lane, is := range c.disputed {
+		if is {
 			lanes = append(lanes, lane)
 		}
 	}
 	return lanes
+}
+
+// knowPauses takes what the database says of pauses of lanes. What it has not been told yet it cannot say.
+func (c *loop) knowPauses(of map[string]time.Duration) {
+	clear(c.lanesPausedUntil)
+	clear(c.disputed)
+	c.lanes.Lift(c.now)
+	for lane, left := range of {
+		c.knowPause(lane, left)
+	}
+	for lane, p := range c.lanesToPause {
+		c.knowPause(lane, p.For)
+	}
+}
+
+func (c *loop) knowPause(lane string, left time.Duration) {
+	until := c.now.Add(left)
+	c.lanesPausedUntil[lane] = until
+	c.lanes.Pause(lane, until)
+}
+
+// forgetRefusals keeps what is known of refusals from growing with every lane there ever was.
+func (c *loop) forgetRefusals() {
+	if len(c.refusals) < 10_000 {
+		return
+	}
+	for lane, in := range c.refusals {
+		if c.now.Sub(in.last) > c.set.Times.ThrottledMax {
+			delete(c.refusals, lane)
+		}
+	}
 }
 
 // lanePaused reports whether this process was told to start nothing of a lane.

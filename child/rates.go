@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -17,14 +18,20 @@ type rates struct {
 	limiter *ratelimit.Limiter
 	lanes   *ratelimit.Lanes
 	served  jobs.Served // whose turn it was
-	round   *string     // where the search for a lane with due jobs began; nil: none is under way
+	last    string      // where the round of turns ends; "": with the last lane there is
+	search  *string     // where a search for a lane with due jobs began; nil: none is under way
 
 	recount bool // the stored counts of the quotas could not be read: nothing is claimed before they are made anew
 }
 
-// maxWaiting is how many lanes may wait for their turn: each is named to Postgres at every claim. If there are more
-// nothing is claimed until the first has its turn.
-const maxWaiting = 16384
+// What is known of lanes is bounded. Of those that wait for their turn only the next in the round are named to Postgres,
+// with as much of the round as they cover. If more wait in all, nothing is claimed until the first has its turn; and for
+// the next holder no more than some are stored one by one.
+const (
+	maxNamed   = 500
+	maxWaiting = 200_000
+	maxStored  = 16_384
+)
 
 func limitsOf(w config.Worker) ratelimit.Limits {
 	l := ratelimit.Limits{Limit: ratelimit.Limit{PerSecond: w.MaxJobsPerSecond, Burst: w.Burst, Headroom: w.Headroom}}
@@ -52,7 +59,9 @@ func (c *loop) startRates(a *jobs.Acquired) {
 	c.limiter.Pause(c.pausedUntil)
 	c.lanes = ratelimit.NewLanes(laneLimit(w), c.now, a.Lanes.EmptyFor, a.Lanes.Turns)
 	c.served = jobs.Served{Lane: a.Lane, LaneLeft: a.LaneLeft}
-	c.round, c.lanesPaused = nil, a.Paused
+	c.last, c.search = "", nil
+	c.lanesPaused = len(a.PausedLanes)+len(c.lanesToPause) > 0
+	c.knowPauses(a.PausedLanes)
 }
 
 // stored is what the next holder has to know.
@@ -69,7 +78,7 @@ func (c *loop) storedLanes() jobs.LaneRates {
 		return jobs.LaneRates{EmptyFor: 0}
 	}
 	emptyFor, turns := c.lanes.EmptyFor(c.now)
-	if len(turns) > maxWaiting {
+	if len(turns) > maxStored {
 		return jobs.LaneRates{EmptyFor: 0}
 	}
 	return jobs.LaneRates{EmptyFor: emptyFor, Turns: turns}
@@ -89,7 +98,7 @@ func (c *loop) turns(suspect bool) (t *jobs.Turns, ok bool) {
 	if !c.inTurns() {
 		return nil, true
 	}
-	t = &jobs.Turns{Weights: c.set.Worker.Lanes, Strict: c.strict(), One: !c.lanes.None()}
+	t = &jobs.Turns{Weights: c.set.Worker.Lanes, Strict: c.strict(), One: !c.lanes.None(), Last: c.last}
 	if t.One {
 		lead := c.lead()
 		if !c.due(c.lanes.AllFrom().Add(-lead)) {
@@ -105,13 +114,30 @@ func (c *loop) turns(suspect bool) (t *jobs.Turns, ok bool) {
 	if t.One && !suspect && c.isDue(c.suspectAt) {
 		t.Waiting = append(t.Waiting, c.suspectLane) // the next turn of its lane is its own
 	}
-	t.Waiting = append(append(t.Waiting, c.lanesInHand()...), c.lanesWaiting()...)
+	t.Waiting = append(append(t.Waiting, c.lanesInHand()...), c.disputedLanes()...)
+	c.narrow(t)
 	return t, true
 }
 
+// narrow has a claim look at no more of the round than the next lanes that wait are in.
+func (c *loop) narrow(t *jobs.Turns) {
+	most := maxNamed + c.set.Worker.Concurrency
+	if len(t.Waiting) <= most {
+		return
+	}
+	t.Narrow = true
+	t.Waiting = slices.DeleteFunc(t.Waiting, func(lane string) bool {
+		return lane < c.served.Lane || t.Last != "" && lane > t.Last
+	})
+	slices.Sort(t.Waiting)
+	if len(t.Waiting) > most {
+		t.Waiting = t.Waiting[:most]
+		t.Last = t.Waiting[most-1]
+	}
+}
+
 // lanesInHand are those that may have no second job beside one we have: with a limit for each, beside one that has not
-// started yet; in strict order, beside one that is not ours any more and still runs. (Of all others that run the
-// database knows.)
+// started yet; in strict order, beside one that still runs, though it may be cancelled.
 func (c *loop) lanesInHand() (lanes []string) {
 	if !c.lanes.None() {
 		for _, j := range c.planned {
@@ -120,16 +146,14 @@ func (c *loop) lanesInHand() (lanes []string) {
 	}
 	if c.strict() {
 		for _, r := range c.running {
-			if r.lost {
-				lanes = append(lanes, r.Lane)
-			}
+			lanes = append(lanes, r.Lane)
 		}
 	}
 	return lanes
 }
 
-// tookTurns notes what a claim in turns found. If it brought nothing, though it did not see all lanes or those it saw
-// had due jobs (somebody has them locked, say), the next one goes on where it ended, until all the round was seen.
+// tookTurns notes what a claim in turns found, and whether another has to go on: if it did not see all lanes, or if in
+// those it saw there was less than they were granted (somebody has it locked, say).
 func (c *loop) tookTurns(s jobs.Step, r jobs.Reply) {
 	before := c.served.Lane
 	c.served = r.Served
@@ -140,22 +164,39 @@ func (c *loop) tookTurns(s jobs.Step, r jobs.Reply) {
 		}
 		return
 	}
+	all := c.endOfRound(s, r, before)
 	switch {
 	case len(r.Claimed) > 0:
-		c.round = nil
-		c.more = c.more || r.Cut || len(r.Claimed) < r.Granted // what a lane left is for the others
-	case !r.Cut && r.Granted == 0:
-		c.round = nil
-	case c.round == nil:
-		c.round, c.more = &before, true
-	case passed(before, r.Lane, *c.round):
-		c.round = nil
+		c.search = nil
+		c.more = c.more || !all || len(r.Claimed) < r.Granted // what a lane left is for the others
+		return
+	case all && r.Granted == 0:
+		c.search = nil
+	case c.search == nil:
+		c.search, c.more = &before, true
+	case passed(before, c.served.Lane, *c.search):
+		c.search = nil
 	default:
 		c.more = true
 	}
-	if len(r.Claimed) == 0 {
-		c.served.LaneLeft = 0
+	c.served.LaneLeft = 0
+}
+
+// endOfRound notes where the next claim begins if this one came to the end of what it was to look at, and reports
+// whether that was all there is, or as much as it needed.
+func (c *loop) endOfRound(s jobs.Step, r jobs.Reply, before string) (all bool) {
+	t, short := *s.Turns, !r.Cut && r.Granted < s.Claim
+	switch {
+	case short && t.Narrow && t.Last != c.last:
+		c.served.Lane, c.served.LaneLeft = t.Last, 0
+		return false
+	case short && (t.Narrow || r.Beyond && r.Granted == 0):
+		c.served.Lane, c.served.LaneLeft, c.last = "", 0, ""
+		return false
+	case c.last == "" || r.Lane < before || r.Lane == before && s.Rates.LaneLeft == 0 || r.Lane > c.last:
+		c.last = r.Top // the next round
 	}
+	return !r.Cut && !(short && r.Beyond)
 }
 
 // passed reports whether who goes from a lane to another, upwards and round again, comes by a third.

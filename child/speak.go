@@ -85,7 +85,9 @@ func (c *loop) nextStep() (s jobs.Step, needed bool) {
 	if c.bare {
 		return s, true
 	}
-	needed = c.due(c.renewAt) || s.Pause > 0 || len(s.Lanes) > 0 || c.pauseNews > c.pauseKnown
+	// Where notifications do not arrive, whether somebody has changed a pause is asked every now and then.
+	s.AskPauses = c.pauseNews > c.pauseKnown || c.deaf && c.due(c.pollAt)
+	needed = c.due(c.renewAt) || s.Pause > 0 || len(s.Lanes) > 0 || s.AskPauses
 	if c.fresh || len(c.finished) > 0 && c.due(c.resendAt) {
 		s.Ended = c.sendable()
 		needed = needed || len(s.Ended) > 0
@@ -236,15 +238,18 @@ func (c *loop) steppedNow(a stepped) {
 	maps.DeleteFunc(c.lanesToPause, func(lane string, p jobs.LanePause) bool { return a.step.Lanes[lane] == p })
 	wasPaused := c.lanesPaused
 	c.lanesPaused = a.reply.LanesPaused || len(c.lanesToPause) > 0
-	asked := a.news > c.pauseKnown
-	if asked {
+	if a.step.AskPauses {
+		c.pollAt = c.now.Add(c.poll)
+		c.knowPauses(a.reply.PausedLanes)
+	}
+	if a.news > c.pauseKnown {
 		c.pauseKnown = a.news
 		c.unplan(nil) // their lane may be the one
 		if wasPaused != c.lanesPaused {
 			c.log.Info("pauses of lanes were changed by hand", "some_paused", c.lanesPaused)
 		}
 	}
-	c.heardPause(asked, a.reply)
+	c.heardPause(a.step.AskPauses, a.reply)
 	if c.bare { // only now jobs again
 		c.bare = false
 		return

@@ -52,7 +52,11 @@ func (c *loop) startPlanned() {
 		c.unplan(nil) // they came with a Step that the order or the pause had not reached
 	}
 	if len(c.lanesPausedUntil) > 0 {
-		c.unplan(func(j jobs.Claimed) bool { return c.lanePaused(j.Lane) })
+		c.unplan(func(j jobs.Claimed) bool {
+			paused := c.lanePaused(j.Lane)
+			c.disputed[j.Lane] = c.disputed[j.Lane] || paused
+			return paused
+		})
 	}
 	if c.pauseNews > c.pauseKnown {
 		return // not before we know of what
@@ -89,6 +93,7 @@ func (c *loop) start(j jobs.Claimed) {
 	r.cancel = cancel
 	c.running[j.ID] = r
 	if err != nil { // spends no turn
+		c.more = c.more || !c.lanes.None() // so its lane has it still
 		r.ctx = ctx
 		c.results <- result{r, err}
 		return

@@ -136,12 +136,14 @@ select (
 		select extract(epoch from least(min(paused_until), now() + interval '1 day') - now())::float8
 		from {lanes}
 		where queue = $1 and paused_until > now()
+			and exists (select from {queues} where queue = $1 and lanes_paused_until > now()) -- else there is none to look for
 		having count(*) > 0)
 from (select) one
 left join (
 	select extract(epoch from greatest(least(run_at, now() + interval '1 day'), now()) - now())::float8 as due, lane
-	from {jobs}
+	from {jobs} l
 	where queue = $1 and {suspects} and id <> all($2::bigint[])
+		and exists (select from {lanes} p where p.queue = $1 and p.lane = l.lane::text and p.paused_until > now()) is not true
 	order by run_at
 	limit 1
 ) s on true`

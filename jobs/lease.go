@@ -43,13 +43,13 @@ type Death struct {
 // Acquired is a queue that is ours now.
 type Acquired struct {
 	*Queue
-	Rates                   // as stored, but for EmptyFor, which has grown since, and Waiting, which has what died
-	Settled   time.Duration // since the quotas were stored
-	Lanes     LaneRates
-	Paused    bool    // some lane has a pause
-	Kept      []int64 // of Bid.Held: still ours, now under the new epoch
-	Recovered []Ended // what others left running
-	Before    Holder  // it was taken over from; zero: it was free
+	Rates                     // as stored, but for EmptyFor, which has grown since, and Waiting, which has what died
+	Settled     time.Duration // since the quotas were stored
+	Lanes       LaneRates
+	PausedLanes map[string]time.Duration // for how long
+	Kept        []int64                  // of Bid.Held: still ours, now under the new epoch
+	Recovered   []Ended                  // what others left running
+	Before      Holder                   // it was taken over from; zero: it was free
 }
 
 // LaneRates is what is known of the starts of each lane.
@@ -208,13 +208,23 @@ func (s Schema) take(ctx context.Context, tx pgx.Tx, queue string, b Bid) (*Acqu
 	}
 	a := &Acquired{Queue: q}
 	var empty, lanesEmpty, settled float64
+	var paused bool
 	err = tx.QueryRow(ctx, s.sql(takeAgoSQL), queue, h.Supervisor, h.N, h.C, h.Host, h.BootID, h.PIDNamespace, h.PID,
 		h.ProcessStart, seconds(b.TTL), string(settings)).Scan(&q.epoch, &q.holder, &empty, &lanesEmpty, &settled, &a.Quotas, &a.Waiting, &a.Lane,
-		&a.LaneLeft, &a.Paused)
+		&a.LaneLeft, &paused)
 	if err != nil {
 		return nil, fmt.Errorf("take row: %w", err)
 	}
 	a.EmptyFor, a.Lanes.EmptyFor, a.Settled = duration(empty), duration(lanesEmpty), duration(settled)
+	if paused {
+		rows, err := tx.Query(ctx, s.sql(pausedLanesSQL), queue)
+		if err != nil {
+			return nil, fmt.Errorf("read pauses of lanes: %w", err)
+		}
+		if a.PausedLanes, err = durations(rows); err != nil {
+			return nil, fmt.Errorf("read pauses of lanes: %w", err)
+		}
+	}
 	return a, nil
 }
 
@@ -222,11 +232,11 @@ func (s Schema) take(ctx context.Context, tx pgx.Tx, queue string, b Bid) (*Acqu
 var takeAgoSQL = regexp.MustCompile(`\{ago ([^}]+)\}`).ReplaceAllString(takeSQL,
 	"extract(epoch from now() - greatest(least($1, now()), now() - interval '100 days'))::float8")
 
-// The longest interval between two starts of a lane is under an hour.
+// The longest interval between two starts of a lane is under an hour. A bucket was empty at the end of a pause too.
 const laneTurnsSQL = `
-select lane, extract(epoch from now() - least(empty_at, now()))::float8
+select lane, extract(epoch from now() - least(greatest(empty_at, paused_until), now()))::float8
 from {lanes}
-where queue = $1 and empty_at > now() - interval '1 hour'`
+where queue = $1 and greatest(empty_at, paused_until) > now() - interval '1 hour'`
 
 // laneTurns reads when the buckets of lanes were empty, as the last release left it.
 func (a *Acquired) laneTurns(ctx context.Context, tx pgx.Tx) error {
@@ -234,14 +244,7 @@ func (a *Acquired) laneTurns(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return fmt.Errorf("read turns of lanes: %w", err)
 	}
-	a.Lanes.Turns = map[string]time.Duration{}
-	var lane string
-	var ago float64
-	_, err = pgx.ForEachRow(rows, []any{&lane, &ago}, func() error {
-		a.Lanes.Turns[lane] = duration(ago)
-		return nil
-	})
-	if err != nil {
+	if a.Lanes.Turns, err = durations(rows); err != nil {
 		return fmt.Errorf("read turns of lanes: %w", err)
 	}
 	return nil

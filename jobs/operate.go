@@ -179,8 +179,9 @@ with asked as (
 	) c
 	where q.queue = c.queue and q.settled_at = c.locked_at
 ), notified as (
+	-- Of a pending job too: in strict order others may have waited for it.
 	select pg_notify('jobs_' || queue, 'cancel')
-	from (select distinct queue from cancelled where was = 'running') q
+	from (select distinct queue from cancelled) q
 )
 select a.id, a.state, c.id is not null, null::bigint, null::text, (select count(*) from notified)
 from asked a
@@ -200,7 +201,7 @@ func (s Schema) Cancel(ctx context.Context, db DB, ids ...int64) ([]Change, erro
 
 const deleteSQL = `
 with asked as (
-	select id, state
+	select id, queue, state
 	from {jobs}
 	where id = any($1)
 	order by id
@@ -209,9 +210,12 @@ with asked as (
 	delete from {jobs} j
 	using asked a
 	where j.id = a.id and a.state <> 'running'
-	returning j.id
+	returning j.id, a.queue, a.state
+), notified as (
+	select pg_notify('jobs_' || queue, 'cancel')
+	from (select distinct queue from deleted where state = 'pending') q
 )
-select a.id, a.state, d.id is not null, null::bigint, null::text, 0::bigint
+select a.id, a.state, d.id is not null, null::bigint, null::text, (select count(*) from notified)
 from asked a
 left join deleted d on d.id = a.id`
 

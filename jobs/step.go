@@ -13,18 +13,19 @@ import (
 
 // Step is everything a child has to say to Postgres at one moment.
 type Step struct {
-	Rates   Rates
-	Starts  int                  // handlers started since the last Step
-	Pause   time.Duration        // claim nothing for so long: 0 leaves a pause as it is
-	Why     string               // the pause's reason
-	Lanes   map[string]LanePause // lanes to pause; one that is paused for longer stays so
-	Ended   []Ended
-	Held    []Ref   // asked only when not empty: which of these are no longer ours
-	Claim   int     // at most so many new jobs
-	Turns   *Turns  // of the lanes; nil: Rates.Lane is taken for the only one
-	Suspect bool    // of the suspects, and of nothing else: see Claimed
-	Skip    []int64 // not these
-	AskDue  bool    // say when the next jobs are due
+	Rates     Rates
+	Starts    int                  // handlers started since the last Step
+	Pause     time.Duration        // claim nothing for so long: 0 leaves a pause as it is
+	Why       string               // the pause's reason
+	Lanes     map[string]LanePause // lanes to pause; one that is paused for longer stays so
+	Ended     []Ended
+	Held      []Ref   // asked only when not empty: which of these are no longer ours
+	Claim     int     // at most so many new jobs
+	Turns     *Turns  // of the lanes; nil: Rates.Lane is taken for the only one
+	Suspect   bool    // of the suspects, and of nothing else: see Claimed
+	Skip      []int64 // not these
+	AskDue    bool    // say when the next jobs are due
+	AskPauses bool    // say which lanes have a pause
 }
 
 // Rates is what is known of the starts when a Step is sent, for whoever has the queue next.
@@ -44,15 +45,16 @@ type LanePause struct {
 
 // Reply is what Postgres answered to a Step.
 type Reply struct {
-	Paused      time.Duration // until claims are allowed again; 0: they are
-	NoPause     bool          // there was none, or it was lifted by hand; not: it has ended
-	PauseReason string        // of the pause that holds
-	PauseStays  bool          // until it is lifted
-	LanesPaused bool          // some lane has a pause
-	Recorded    []int64       // the outcomes that are in; the rest is to be sent again, or gone
-	Gone        []int64       // of Held: cancelled, deleted, recovered by another
-	Claimed     []Claimed     // in the order of their turns
-	Served                    // of Claim
+	Paused      time.Duration            // until claims are allowed again; 0: they are
+	NoPause     bool                     // there was none, or it was lifted by hand; not: it has ended
+	PauseReason string                   // of the pause that holds
+	PauseStays  bool                     // until it is lifted
+	LanesPaused bool                     // some lane has a pause
+	PausedLanes map[string]time.Duration // of AskPauses: for how long
+	Recorded    []int64                  // the outcomes that are in; the rest is to be sent again, or gone
+	Gone        []int64                  // of Held: cancelled, deleted, recovered by another
+	Claimed     []Claimed                // in the order of their turns
+	Served                               // of Claim
 
 	// Of AskDue: until the next job that is not due yet will be, until the first suspect is, and until the first lane that
 	// has a pause goes on; -1: none waits. At most a day.
@@ -91,6 +93,12 @@ func (q *Queue) step(ctx context.Context, s Step) (reply Reply, err error) {
 	if s.AskDue {
 		q.askDue(batch, s, &reply)
 	}
+	if s.AskPauses {
+		batch.Queue(q.sql(pausedLanesSQL), q.name).Query(func(rows pgx.Rows) (err error) {
+			reply.PausedLanes, err = durations(rows)
+			return err
+		})
+	}
 	return reply, q.conn.SendBatch(ctx, batch).Close()
 }
 
@@ -104,7 +112,7 @@ set expires_at = now() + ttl,
 	starts = starts + $9,
 	paused_until = case when $10::float8 > 0 then greatest(paused_until, now() + $10::float8 * interval '1 s')
 	                    else paused_until end,
-	pause_reason = case when $10::float8 > 0 and now() + $10::float8 * interval '1 s' > paused_until then $11
+	pause_reason = case when $10::float8 > 0 and now() + $10::float8 * interval '1 s' > paused_until then left($11, 500)
 	                    else pause_reason end,
 	lanes_paused_until = case when $12::float8 > 0 then greatest(lanes_paused_until, now() + $12::float8 * interval '1 s')
 	                          else lanes_paused_until end
@@ -137,7 +145,7 @@ func (q *Queue) renew(b *pgx.Batch, s Step, reply *Reply) {
 
 const pauseLanesSQL = `
 insert into {lanes} as l (queue, lane, paused_until, pause_reason)
-select $1::text, p.lane, now() + p.seconds * interval '1 s', p.why
+select $1::text, p.lane, now() + p.seconds * interval '1 s', left(p.why, 500)
 from unnest($4::text[], $5::float8[], $6::text[]) as p(lane, seconds, why)
 where exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3)
 on conflict (queue, lane) do update
@@ -151,6 +159,25 @@ func (q *Queue) pauseLanes(b *pgx.Batch, pauses map[string]LanePause) {
 		lengths[i], whys[i] = seconds(pauses[lane].For), pauses[lane].Why
 	}
 	b.Queue(q.sql(pauseLanesSQL), q.name, q.epoch, q.holder, lanes, lengths, whys)
+}
+
+// There may be more, but nobody has as many customers refused at once.
+const pausedLanesSQL = `
+select lane, extract(epoch from least(paused_until, now() + interval '100 days') - now())::float8
+from {lanes}
+where queue = $1 and paused_until > now()
+limit 20000`
+
+// durations reads rows of a name and seconds.
+func durations(rows pgx.Rows) (map[string]time.Duration, error) {
+	all := map[string]time.Duration{}
+	var name string
+	var s float64
+	_, err := pgx.ForEachRow(rows, []any{&name, &s}, func() error {
+		all[name] = duration(s)
+		return nil
+	})
+	return all, err
 }
 
 const goneSQL = `

@@ -18,6 +18,8 @@ type Turns struct {
 	Waiting []string       // lanes that have to wait
 	One     bool           // one job of a lane, whatever its weight
 	Strict  bool           // nothing overtakes a job of its lane that was started before, and one of a lane runs at a time
+	Last    string         // where the round ends; "": with the last lane there is
+	Narrow  bool           // Waiting has only those up to Last: look at no lane beyond, nor at the next round
 }
 
 // Served is whose turn it was, and is.
@@ -26,6 +28,8 @@ type Served struct {
 	LaneLeft int    // so many more are its turn
 	Others   bool   // there are pending jobs of other lanes than the one claimed from, due or not
 	Cut      bool   // not all lanes were looked at, nor were there enough in those that were
+	Beyond   bool   // there are lanes beyond the end of the round
+	Top      string // the last lane there is
 	Granted  int    // so many turns were granted. A lane may have had fewer jobs, or only such as are locked
 }
 
@@ -42,8 +46,9 @@ func (t Turns) weight(lane string) int {
 // have jobs for later only; so that those cannot keep the due ones waiting, the lanes of the oldest due jobs are served
 // in any case, last.
 //
-// A lane at $9 begins the round: lanes from there on come before those below. It is the lane served last while that has
-// turns left, and else the first name after it.
+// $9 begins what is left of the round: the lane served last while that has turns left, and else the first name after it.
+// The round ends with $14, the last lane when it began: with new names growing, as numbers and dates do, it would never end
+// otherwise. Then comes the next: first what is below $9, at last the lanes beyond.
 const claimInTurnSQL = `
 with recursive oldest as materialized (
 	select lane::text as lane
@@ -52,9 +57,18 @@ with recursive oldest as materialized (
 		and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3 and paused_until <= now())
 	order by run_at, id
 	limit 64
+), upto as materialized (
+	select coalesce(nullif($14::text, ''), t.lane) collate "C" as last, t.lane as top
+	from (
+		select lane::text
+		from {jobs}
+		where queue = $1 and state = 'pending'
+		order by lane collate "C" desc, run_at desc, id desc
+		limit 1
+	) t
 ), walk as (
 	select $9::text as lane, $9::text as next, false as again, 0 as weight, 0 as visited, 0 as got
-	where (select count(*) from oldest) = 64
+	where (select count(*) from oldest) >= case when $15 then 1 else 64 end
 	union all
 	select l.lane, l.lane || E'\x01', l.again, t.weight, w.visited + 1,
 		w.got + case when l.lane = $9 and $11 > 0 then least($11, t.weight) else t.weight end
@@ -63,12 +77,13 @@ with recursive oldest as materialized (
 			select lane::text, run_at, false as again
 			from {jobs}
 			where not w.again and queue = $1 and state = 'pending' and lane collate "C" >= w.next
+				and lane collate "C" <= (select last from upto)
 			order by lane collate "C", run_at, id
 			limit 1
 		) union all (
 			select lane::text, run_at, true
 			from {jobs}
-			where not w.again and queue = $1 and state = 'pending' and lane collate "C" < $9
+			where not w.again and not $15 and queue = $1 and state = 'pending' and lane collate "C" < $9
 			order by lane collate "C", run_at, id
 			limit 1
 		) union all (
@@ -89,7 +104,7 @@ with recursive oldest as materialized (
 	where weight > 0
 	union
 	select lane collate "C", greatest(1, ($10::jsonb ->> l.lane)::int)
-	from (select distinct lane from oldest) l
+	from (select distinct lane from oldest where not $15) l
 	where {free}
 ), round as (
 	select lane, weight, first, sum(first) over w as firsts, sum(weight) over w as weights, sum(first) over () as all_firsts,
@@ -99,7 +114,7 @@ with recursive oldest as materialized (
 		select lane, weight, case when lane = $9 and $11 > 0 then least($11, weight) else weight end as first
 		from found
 	) f
-	window w as (order by lane < $9, lane)
+	window w as (order by case when lane < $9 then 1 when lane > (select last from upto) then 2 else 0 end, lane)
 ), granted as (
 	select lane, firsts, all_firsts, weights, coalesce(nullif(mod($4 - all_firsts, all_weights), 0), all_weights) as rest,
 		-- The rest of this round; then as many whole rounds as there are, and what is left.
@@ -110,8 +125,9 @@ with recursive oldest as materialized (
 ), claimed as (
 	{claimed}
 )
-select coalesce(w.visited >= 100 + $4 and w.got < $4, false), w.lane, g.lane, coalesce(g.left, 0), coalesce(g.all_n, 0), {others}, c.*
+select coalesce(w.visited >= 100 + $4 and w.got < $4, false), coalesce(u.top collate "C" > u.last, false), coalesce(u.top, ''), w.lane, g.lane, coalesce(g.left, 0), coalesce(g.all_n, 0), {others}, c.*
 from (select) one
+left join upto u on true
 left join (select lane, visited, got from walk order by visited desc limit 1) w on true
 left join (
 	select lane, (case when $4 <= all_firsts then firsts - $4 else weights - rest end)::int as left,
@@ -144,10 +160,10 @@ const freeSQL = `l.lane not in (select unnest($12::text[]))
 // as a suspect, has the others of its lane wait too; and so does one that runs.
 const freeStrictSQL = freeSQL + `
 	and l.lane not in (select lane::text from {jobs} where state = 'running' and queue = $1)
+	and l.lane not in (select lane::text from {jobs} where queue = $1 and {suspects})
 	and exists (
 		select from {jobs} s
-		where s.queue = $1 and s.state = 'pending' and s.attempts > 0 and s.lane collate "C" = l.lane
-			and (s.run_at > now() or (s.attempts - s.excused >= s.max_attempts) is true)) is not true`
+		where s.queue = $1 and s.state = 'pending' and s.attempts > 0 and s.lane collate "C" = l.lane and s.run_at > now()) is not true`
 
 // placesSQL are the places of the jobs that are granted: the longest due of each lane.
 const placesSQL = `array(
@@ -162,7 +178,7 @@ const placesSQL = `array(
 			for update skip locked
 		) p)`
 
-// othersThanX: X is a lane that was granted something. Its jobs are not counted; null: nobody was.
+// othersSQL is whether there is another lane than one that was granted something; null: none was.
 const othersSQL = `(
 		select exists (select from {jobs} where queue = $1 and state = 'pending' and lane collate "C" > x.lane)
 			or exists (select from {jobs} where queue = $1 and state = 'pending' and lane collate "C" < x.lane)
@@ -190,7 +206,7 @@ var (
 func inTurn(claimed, free, places string) string {
 	whole := strings.ReplaceAll(claimInTurnSQL, "{claimed}", claimed)
 	whole = strings.NewReplacer("{free}", free, "{places}", places, "{others}", othersSQL).Replace(whole)
-	return strings.ReplaceAll(whole, "{others_only}", notSuspect)
+	return strings.NewReplacer("{others_only}", notSuspect, "{suspects}", suspects).Replace(whole)
 }
 
 func (q *Queue) claimInTurn(b *pgx.Batch, s Step, reply *Reply) {
@@ -223,7 +239,7 @@ func (q *Queue) turnArgs(s Step) (begin string, left int, args []any) {
 		begin += "\x01" // the first name after it: no text has a zero byte
 	}
 	return begin, left, []any{q.name, q.epoch, q.holder, s.Claim, notNull(s.Skip), q.maxAttemptsByName, q.maxAttempts, q.lockedBy,
-		begin, weights, left, append([]string{}, t.Waiting...), t.One || t.Strict}
+		begin, weights, left, append([]string{}, t.Waiting...), t.One || t.Strict, t.Last, t.Narrow}
 }
 
 // headInTurn is Head where lanes take turns.
@@ -251,22 +267,23 @@ func (q *Queue) headInTurn(ctx context.Context, s Step) (int64, error) {
 // scanServed reads rows that each begin with what is the same in all: how the lanes were served.
 func (q *Queue) scanServed(rows pgx.Rows, before Rates, served *Served) (claimed []claimedRow, err error) {
 	defer rows.Close()
-	*served = Served{Lane: before.Lane, LaneLeft: before.LaneLeft}
+	s := Served{Lane: before.Lane, LaneLeft: before.LaneLeft}
+	defer func() { *served = s }()
 	for rows.Next() {
 		var last, lane *string
 		var left int
 		var others *bool
 		var c claimedOrNot
-		if err := rows.Scan(append([]any{&served.Cut, &last, &lane, &left, &served.Granted, &others}, c.fields()...)...); err != nil {
+		if err := rows.Scan(append([]any{&s.Cut, &s.Beyond, &s.Top, &last, &lane, &left, &s.Granted, &others}, c.fields()...)...); err != nil {
 			return nil, err
 		}
 		switch {
-		case served.Cut:
-			served.Lane, served.LaneLeft = *last, 0
+		case s.Cut:
+			s.Lane, s.LaneLeft = *last, 0
 		case lane != nil:
-			served.Lane, served.LaneLeft = *lane, left
+			s.Lane, s.LaneLeft = *lane, left
 		}
-		served.Others = others == nil || *others
+		s.Others = others == nil || *others
 		if c.id != nil {
 			claimed = append(claimed, c.row(q.name))
 		}
@@ -299,9 +316,8 @@ func (c *claimedOrNot) row(queue string) claimedRow {
 func (t Turns) inOrder(rows []claimedRow, begin string, left int) []Claimed {
 	sortByAge(rows)
 	type place struct {
-		round int
-		below bool
-		lane  string
+		round, part int
+		lane        string
 	}
 	places, taken := map[int64]place{}, map[string]int{}
 	for _, row := range rows {
@@ -310,21 +326,23 @@ func (t Turns) inOrder(rows []claimedRow, begin string, left int) []Claimed {
 		if row.Lane == begin && left > 0 {
 			used += max(0, weight-left)
 		}
-		places[row.ID] = place{used / weight, row.Lane < begin, row.Lane}
+		places[row.ID] = place{used / weight, t.part(row.Lane, begin), row.Lane}
 	}
 	slices.SortStableFunc(rows, func(a, b claimedRow) int {
 		p, o := places[a.ID], places[b.ID]
-		return cmp.Or(cmp.Compare(p.round, o.round), compareBool(p.below, o.below), cmp.Compare(p.lane, o.lane))
+		return cmp.Or(cmp.Compare(p.round, o.round), cmp.Compare(p.part, o.part), cmp.Compare(p.lane, o.lane))
 	})
 	return jobsOf(rows)
 }
 
-func compareBool(a, b bool) int {
+// part is in which part of its round a lane comes: what is left of this one, the next one up to where this claim began,
+// and the lanes that are new since this one began.
+func (t Turns) part(lane, begin string) int {
 	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
+	case lane < begin:
+		return 1
+	case t.Last != "" && lane > t.Last:
+		return 2
 	}
-	return 1
+	return 0
 }
