@@ -43,8 +43,8 @@ func (t Turns) weight(lane string) int {
 
 // Few due jobs tell by themselves which lanes have any. If there are more, the lanes are visited in their order, however
 // many jobs they have: at most so many more than jobs are asked for, for it takes an index search each. Most of them may
-// have jobs for later only; so that those cannot keep the due ones waiting, the lanes of the oldest due jobs are served
-// in any case, last.
+// have jobs for later only; so that those cannot keep the due ones waiting, the lanes of the oldest due jobs, and of the
+// newest, are among those that have turns in any case.
 //
 // $9 begins what is left of the round: the lane served last while that has turns left, and else the first name after it.
 // The round ends with $14, the last lane when it began: with new names growing, as numbers and dates do, it would never end
@@ -57,6 +57,12 @@ with recursive oldest as materialized (
 		and exists (select from {queues} where queue = $1 and epoch = $2 and holder = $3 and paused_until <= now())
 	order by run_at, id
 	limit 64
+), newest as materialized (
+	select lane::text as lane
+	from {jobs}
+	where queue = $1 and state = 'pending' and run_at <= now() and (select count(*) from oldest) = 64
+	order by run_at desc, id desc
+	limit 16
 ), upto as materialized (
 	select coalesce(nullif($14::text, ''), t.lane) collate "C" as last, t.lane as top
 	from (
@@ -97,14 +103,22 @@ with recursive oldest as materialized (
 	) l cross join lateral (
 		select case when l.run_at <= now() and {free} then greatest(1, ($10::jsonb ->> l.lane)::int) else 0 end as weight
 	) t
-	where w.got < $4 and w.visited < 100 + $4
+	where w.got < $4 and w.visited < 50 + $4
 ), found as (
 	select lane collate "C" as lane, weight
 	from walk
 	where weight > 0
 	union
 	select lane collate "C", greatest(1, ($10::jsonb ->> l.lane)::int)
-	from (select distinct lane from oldest where not $15) l
+	from (
+		select lane
+		from oldest
+		where not $15
+		union
+		select lane
+		from newest
+		where not $15
+	) l
 	where {free}
 ), round as (
 	select lane, weight, first, sum(first) over w as firsts, sum(weight) over w as weights, sum(first) over () as all_firsts,
@@ -125,7 +139,7 @@ with recursive oldest as materialized (
 ), claimed as (
 	{claimed}
 )
-select coalesce(w.visited >= 100 + $4 and w.got < $4, false), coalesce(u.top collate "C" > u.last, false), coalesce(u.top, ''), w.lane, g.lane, coalesce(g.left, 0), coalesce(g.all_n, 0), {others}, c.*
+select coalesce(w.visited >= 50 + $4 and w.got < $4, false), coalesce(u.top collate "C" > u.last, false), coalesce(u.top, ''), w.lane, g.lane, coalesce(g.left, 0), coalesce(g.all_n, 0), {others}, c.*
 from (select) one
 left join upto u on true
 left join (select lane, visited, got from walk order by visited desc limit 1) w on true
