@@ -45,7 +45,7 @@ func (s *site) asApp() (role string) {
 	role = value[string](s, `select 'app_' || oid from pg_database where datname = current_database()`)
 	quoted := pgx.Identifier{role}.Sanitize()
 	s.exec(`create role ` + quoted + ` login`)
-	s.exec(`grant select, insert, update, delete on jobs, queues to ` + quoted)
+	s.exec(`grant select, insert, update, delete on jobs, queues, lanes to ` + quoted)
 	s.exec(`grant select on queuekeeper_version to ` + quoted)
 	s.t.Cleanup(func() {
 		s.exec(`drop owned by ` + quoted)

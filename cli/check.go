@@ -21,7 +21,8 @@ func checkCommand(p *program) *cobra.Command {
 		Short: "Check the file and the database, and print the effective settings",
 		Long: "Check the file and the database, print every fault and warning on stderr and the effective settings on stdout.\n" +
 			"Warnings are also about what this machine cannot give: users, memory limits, open files; and about limits that cannot\n" +
-			"be reached: so many jobs at a time, each as long as those of the last hour, start fewer.\n" +
+			"be reached: so many jobs at a time, each as long as those of the last hour, start fewer; and settings that have no\n" +
+			"effect because of others.\n" +
 			"Nothing is started and nothing changed. The exit status is 78 if the file has a fault, 1 if only the database has one.",
 		Example: "  queuekeeper check -c /etc/queues.toml",
 		Args:    cobra.NoArgs,

@@ -30,6 +30,9 @@ func enqueueCommand(p *program) *cobra.Command {
 			"  queuekeeper enqueue mail Digest --at 2030-01-01T08:00:00+01:00 --unique-key digest",
 		Args: cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkLane(cmd); err != nil {
+				return err
+			}
 			job, err := f.read(cmd.Flags().Changed)
 			if err != nil {
 				return err
@@ -45,7 +48,7 @@ func enqueueCommand(p *program) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&f.in, "in", "", "start it after this `DURATION` at the earliest: 30s, 5m, 7d")
 	cmd.Flags().StringVar(&f.at, "at", "", "start it at this `TIME` at the earliest: 2030-01-01T08:00:00+01:00")
-	cmd.Flags().StringVar(&f.job.Lane, "lane", "", "the lane inside the queue (default \"default\")")
+	cmd.Flags().StringVar(&f.job.Lane, "lane", "", "the `LANE` inside the queue (default \"default\")")
 	cmd.Flags().StringVar(&f.job.UniqueKey, "unique-key", "", "at most one pending or running job of the queue has this `KEY`")
 	cmd.Flags().IntVar(&f.job.MaxAttempts, "max-attempts", 0, "attempts before it is dead (default: what the worker's file says)")
 	return cmd

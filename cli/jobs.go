@@ -33,13 +33,17 @@ func listCommand(p *program) *cobra.Command {
 		Long: "List jobs, newest first, without their args. --below takes the last id of the page before.\n" +
 			"Times are in the time zone of the database session, with its offset.",
 		Example: "  queuekeeper jobs list --queue github --state dead --limit 20 --below 4711",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, "flags alone; a queue goes behind --queue"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLane(cmd); err != nil {
+				return err
+			}
 			return p.list(cmd.Context(), filter)
 		},
 	})
 	cmd.Flags().StringVar(&filter.Queue, "queue", "", "only of this `QUEUE`")
 	cmd.Flags().StringVar(&filter.Name, "name", "", "only with this `NAME`")
+	cmd.Flags().StringVar(&filter.Lane, "lane", "", "only of this `LANE`")
 	cmd.Flags().StringVar((*string)(&filter.State), "state", "", "only in this `STATE`: pending, running, done or dead")
 	cmd.Flags().Int64Var(&filter.Below, "below", 0, "only ids below this `ID`")
 	cmd.Flags().IntVar(&filter.Limit, "limit", jobs.DefaultListed, "at most so many")
@@ -67,7 +71,7 @@ func (p *program) list(ctx context.Context, filter jobs.Filter) error {
 	}
 	rows := [][]string{{"ID", "QUEUE", "NAME", "LANE", "STATE", "ATTEMPTS", "RUN AT", "LAST ERROR"}}
 	for _, l := range list {
-		rows = append(rows, []string{strconv.FormatInt(l.ID, 10), l.Queue, l.Name, l.Lane, string(l.State),
+		rows = append(rows, []string{strconv.FormatInt(l.ID, 10), l.Queue, l.Name, laneText(l.Lane), string(l.State),
 			attempts(l.Attempts, l.Excused, l.MaxAttempts), l.RunAt, l.LastError})
 	}
 	table(p.stdout, rows)
@@ -149,7 +153,7 @@ func shownRows(job jobs.Shown) [][]string {
 		{"queue:", job.Queue},
 		{"name:", job.Name},
 		{"args:", shortArgs(job.Args)},
-		{"lane:", job.Lane},
+		{"lane:", laneText(job.Lane)},
 		{"state:", string(job.State)},
 		{"attempts:", fmt.Sprintf("%s (started %d times, %d excused, %d of them throttled)",
 			attempts(job.Attempts, job.Excused, job.MaxAttempts), job.Attempts, job.Excused, job.Throttled)},

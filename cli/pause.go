@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"queuekeeper/config"
@@ -20,17 +21,17 @@ func pauseCommand(p *program) *cobra.Command {
 		Use:   "pause QUEUE",
 		Short: "Let a queue, or a lane of it, start nothing for a while",
 		Long: "Let a queue, or a lane of it, start nothing for a while, or until it is resumed. Jobs that run are left alone. Every\n" +
-			"process honours it at once, and after a restart. A pause never shortens another: of two the one that ends later holds.\n" +
-			"In --json paused_for is in seconds, null if the pause does not end by itself.",
+			"process honours it at once, and after a restart. A pause never shortens another: of two the one that ends later holds;\n" +
+			"if it has no reason, that of the other stays. A queue that has no job, never had a worker and has none in the file is\n" +
+			"not paused. In --json paused_for is in seconds, null if the pause does not end by itself.",
 		Example: "  queuekeeper pause github --for 1h --reason \"maintenance at GitHub\"\n  queuekeeper pause slack --lane C042",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, `one QUEUE; a reason goes behind --reason, in quotes, as in --reason "maintenance at GitHub"`),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			given := cmd.Flags().Changed
-			if given("lane") && lane == "" {
-				return errNoLane
+			if err := checkLane(cmd); err != nil {
+				return err
 			}
 			var d time.Duration // without end
-			if given("for") {
+			if cmd.Flags().Changed("for") {
 				var err error
 				if d, err = parseFor(howLong); err != nil {
 					return err
@@ -40,12 +41,10 @@ func pauseCommand(p *program) *cobra.Command {
 		},
 	})
 	cmd.Flags().StringVar(&lane, "lane", "", "only this `LANE` of the queue")
-	cmd.Flags().StringVar(&howLong, "for", "", "for this `DURATION`: 30s, 5m, 7d (default: until it is resumed)")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks: `TEXT`")
+	cmd.Flags().StringVar(&howLong, "for", "", "for this `DURATION`: 30s, 5m, 7d, up to 31d (default: until it is resumed)")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks: `TEXT` of at most 1,000 bytes")
 	return cmd
 }
-
-var errNoLane = usage("--lane: must not be empty; leave it out for the whole queue")
 
 func parseFor(text string) (time.Duration, error) {
 	d, err := config.ParseDuration(text)
@@ -73,13 +72,14 @@ func (p *program) pause(ctx context.Context, queue, lane string, howLong time.Du
 		return err
 	}
 	defer db.Close(ctx)
-	now, err := db.schema.Pause(ctx, db, queue, lane, howLong, reason)
+	now, err := db.pauseKnown(ctx, queue, lane, howLong, reason)
 	if err != nil {
 		return err
 	}
-	p.warnUnknown(db, queue, now.Unknown)
 	if now.Kept {
 		p.lines("", "nothing changed: this pause was there and ends no earlier; to shorten it, resume first")
+	} else if len(reason) > jobs.MaxReason {
+		p.lines("warning: ", fmt.Sprintf("--reason: has %d bytes and is cut to %d", len(reason), jobs.MaxReason))
 	}
 	if p.json {
 		return printJSON(p.stdout, struct {
@@ -91,10 +91,23 @@ func (p *program) pause(ctx context.Context, queue, lane string, howLong time.Du
 	}
 	howLongNow := "until resumed"
 	if now.HasEnd() {
-		howLongNow = fmt.Sprintf("for %s, until %s", now.For.Round(time.Second), now.Until)
+		howLongNow = fmt.Sprintf("for %s, until %s", span(now.For.Round(time.Second)), now.Until)
 	}
 	_, err = fmt.Fprintln(p.stdout, shown(fmt.Sprintf("%s: paused %s%s", whatOf(queue, lane), howLongNow, because(now.Reason))))
 	return err
+}
+
+// pauseKnown pauses a queue unless it exists nowhere but in what was typed: who types it wrong must not think that the
+// queue is paused. One that is in the file may be paused before its first start.
+func (db *database) pauseKnown(ctx context.Context, queue, lane string, howLong time.Duration, reason string) (now jobs.Paused, err error) {
+	err = pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
+		now, err = db.schema.Pause(ctx, tx, queue, lane, howLong, reason)
+		if why := db.unknown(queue); err == nil && now.Unknown && why != "" {
+			err = fmt.Errorf("pause: %s: nothing is paused; check its name (queuekeeper status shows all there are), the file (-c) and the database", why)
+		}
+		return err
+	})
+	return now, err
 }
 
 func resumeCommand(p *program) *cobra.Command {
@@ -105,10 +118,10 @@ func resumeCommand(p *program) *cobra.Command {
 		Long: "End the pause of a queue and those of all its lanes, or only that of one lane. What is not paused stays as it is, and\n" +
 			"the exit status is 0. A pause that came from an API's refusal is lifted too: the API may still refuse.",
 		Example: "  queuekeeper resume github\n  queuekeeper resume slack --lane C042",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, "one QUEUE; a lane goes behind --lane"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("lane") && lane == "" {
-				return errNoLane
+			if err := checkLane(cmd); err != nil {
+				return err
 			}
 			return p.resume(cmd.Context(), args[0], lane)
 		},
@@ -127,7 +140,9 @@ func (p *program) resume(ctx context.Context, queue, lane string) error {
 	if err != nil {
 		return err
 	}
-	p.warnUnknown(db, queue, r.Unknown)
+	if why := db.unknown(queue); r.Unknown && why != "" {
+		p.lines("warning: ", why)
+	}
 	if r.Still.Holds() {
 		p.lines("", fmt.Sprintf("queue %s is still paused %s%s", queue, lasting(r.Still.For, r.Still.HasEnd()), because(r.Still.Reason)))
 	}
@@ -162,16 +177,16 @@ func resumedText(queue, lane string, r jobs.Resumed) (lines []string) {
 	return lines
 }
 
-// warnUnknown tells of a queue that exists nowhere but in what was typed.
-func (p *program) warnUnknown(db *database, queue string, unknown bool) {
-	if _, served := db.worker(queue); !unknown || served {
-		return
+// unknown says what a queue is that the database does not know, or "" if it is in the file.
+func (db *database) unknown(queue string) string {
+	if _, served := db.worker(queue); served {
+		return ""
 	}
 	text := fmt.Sprintf("queue %s has no job and never had a worker", queue)
-	if len(db.workers) > 0 {
-		text += ", and has none in the file"
+	if len(db.workers) == 0 {
+		return text + ", and no file was read"
 	}
-	p.lines("warning: ", text)
+	return text + ", and has none in the file"
 }
 
 func whatOf(queue, lane string) string {
@@ -186,7 +201,20 @@ func lasting(d time.Duration, ends bool) string {
 	if !ends {
 		return "until resumed"
 	}
-	return fmt.Sprintf("for %s more", max(d.Round(time.Second), time.Second))
+	return fmt.Sprintf("for %s more", span(max(d.Round(time.Second), time.Second)))
+}
+
+// span is a duration with its days: "30d", "1d2h0m0s".
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch days, rest := d/day, d%day; {
+	case days == 0:
+		return rest.String()
+	case rest == 0:
+		return fmt.Sprintf("%dd", days)
+	default:
+		return fmt.Sprintf("%dd%s", days, rest)
+	}
 }
 
 // because is what stands behind a pause that has a reason.

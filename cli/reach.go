@@ -59,14 +59,4 @@ func (p *program) warnReach(file config.File, queues []jobs.QueueStatus) {
 	}
 }
 
-// warnLimits tells of limits of a file that another of its limits keeps from ever holding.
-func (p *program) warnLimits(file config.File) {
-	for _, w := range file.Workers {
-		if w.MaxJobsPerSecond > 0 && w.PerLane > w.MaxJobsPerSecond {
-			p.lines("warning: ", fmt.Sprintf("queue %s: max_jobs_per_second_per_lane = %s is never reached: all lanes together have max_jobs_per_second = %s",
-				w.Queue, number(w.PerLane), number(w.MaxJobsPerSecond)))
-		}
-	}
-}
-
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -35,19 +35,17 @@ func TestALimitThatCannotBeReachedIsTold(t *testing.T) {
 	}
 }
 
-func TestCheckWarnsOfLimitsThatNeverHold(t *testing.T) {
+func TestCheckWarnsOfLimitsThatCannotBeReached(t *testing.T) {
 	var out bytes.Buffer
 	p := &program{stdout: bufio.NewWriter(&out), stderr: &out}
 	file := config.File{Workers: []config.Worker{
-		{Queue: "a", MaxJobsPerSecond: 10, PerLane: 20.5, Concurrency: 2},
-		{Queue: "b", MaxJobsPerSecond: 10, PerLane: 10, Concurrency: 8},
-		{Queue: "c", PerLane: 20, Concurrency: 1},
+		{Queue: "a", MaxJobsPerSecond: 10, Concurrency: 2},
+		{Queue: "b", MaxJobsPerSecond: 10, Concurrency: 8},
+		{Queue: "c", Concurrency: 1},
 	}}
-	p.warnLimits(file)
 	p.warnReach(file, []jobs.QueueStatus{{Queue: "a", MeanDuration: 800 * time.Millisecond, MaxJobsPerSecond: 1, Concurrency: 1},
 		{Queue: "b", MeanDuration: 800 * time.Millisecond}, {Queue: "c", MeanDuration: time.Hour}, {Queue: "d", MeanDuration: time.Hour}})
-	want := `warning: queue a: max_jobs_per_second_per_lane = 20.5 is never reached: all lanes together have max_jobs_per_second = 10
-warning: queue a: jobs take 0.8 s on average, so concurrency = 2 gives at most 2.5/s of the 10/s allowed; concurrency = 8 would reach it
+	want := `warning: queue a: jobs take 0.8 s on average, so concurrency = 2 gives at most 2.5/s of the 10/s allowed; concurrency = 8 would reach it
 `
 	if got := out.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

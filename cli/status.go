@@ -20,9 +20,10 @@ func statusCommand(p *program) *cobra.Command {
 		Short: "Show how each queue is",
 		Long: "Show for each queue how many jobs are due, wait for later, run and are dead, how long the oldest has waited, and who\n" +
 			"works on it; and below why children are not just ready, what is paused, and which limits cannot be reached as long as\n" +
-			"jobs take what they took in the last hour. In --json times are in seconds.",
+			"jobs take what they took in the last hour. In --json times are in seconds, and paused_lanes names the first 100 of\n" +
+			"lanes_paused by name, with paused_for null for one that waits to be resumed.",
 		Example: "  queuekeeper status\n  queuekeeper status --json",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, "no queue: it shows all of them"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.status(cmd.Context())
 		},
@@ -85,7 +86,7 @@ func age(d time.Duration) string {
 	if d < time.Second {
 		return "-"
 	}
-	return d.Truncate(time.Second).String()
+	return span(d.Truncate(time.Second))
 }
 
 // limitText is all limits of a queue: "10/s, 5000/1h, 1/s a lane".
@@ -125,11 +126,11 @@ type statusOf struct {
 	// How many would have to run at the same time to reach max_jobs_per_second; 0: concurrency does, or nothing is known.
 	ConcurrencyNeeded int `json:"concurrency_needed"`
 
-	PausedFor     float64  `json:"paused_for"` // at most 100 days
-	PauseHasNoEnd bool     `json:"pause_has_no_end"`
-	PauseReason   string   `json:"pause_reason"`
-	LanesPaused   int64    `json:"lanes_paused"`
-	LanePausedFor *float64 `json:"lane_paused_for"` // until the first of them goes on; null: none does by itself
+	PausedFor     float64      `json:"paused_for"` // at most 100 days
+	PauseHasNoEnd bool         `json:"pause_has_no_end"`
+	PauseReason   string       `json:"pause_reason"`
+	LanesPaused   int64        `json:"lanes_paused"`
+	PausedLanes   []pausedLane `json:"paused_lanes"` // the first 100 of them by name
 
 	// What a supervisor said of the queue's child; see seen_ago for how long ago.
 	ChildState   string   `json:"child_state"` // "": nothing was said
@@ -152,10 +153,25 @@ func statusJSON(queues []jobs.QueueStatus) []statusOf {
 			q.MaxJobsPerSecond, q.PerLane, append([]string{}, q.Quotas...), q.Concurrency, q.MeanDuration.Seconds(),
 			neededConcurrency(q.MeanDuration, q.MaxJobsPerSecond, q.Concurrency),
 			q.PausedFor.Seconds(), q.PauseHasNoEnd, q.PauseReason, q.LanesPaused,
-			secondsIf(q.LanesPaused > 0 && q.LanePausedFor >= 0, q.LanePausedFor),
+			pausedLanes(q.PausedLanes),
 			c.State, c.Detail, q.ChildHost, c.PID, c.Restarts, c.LastExit, secondsIf(c.LastExit != "", c.ExitAgo), q.FailedReload,
 			secondsIf(c.State != "", q.SeenAgo),
 		})
+	}
+	return all
+}
+
+// pausedLane is a lane that starts nothing in --json.
+type pausedLane struct {
+	Lane      string   `json:"lane"`
+	PausedFor *float64 `json:"paused_for"` // at most 100 days; null: until it is resumed
+	Reason    string   `json:"reason"`
+}
+
+func pausedLanes(lanes []jobs.PausedLane) []pausedLane {
+	all := []pausedLane{}
+	for _, l := range lanes {
+		all = append(all, pausedLane{l.Lane, secondsIf(l.For >= 0, l.For), l.Reason})
 	}
 	return all
 }

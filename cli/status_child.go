@@ -62,7 +62,7 @@ func remarks(queues []jobs.QueueStatus) []string {
 		}
 		fresh := q.SeenAgo < heardOf
 		if c := q.Child; fresh && c.LastExit != "" && notableExit(c.State) {
-			lines = append(lines, fmt.Sprintf("%s: last exit %s ago: %s", q.Queue, c.ExitAgo.Truncate(time.Second), firstLine(c.LastExit)))
+			lines = append(lines, fmt.Sprintf("%s: last exit %s ago: %s", q.Queue, span(c.ExitAgo.Truncate(time.Second)), firstLine(c.LastExit)))
 		}
 		if fresh && q.FailedReload != "" && q.Child.State != jobs.ChildEnded {
 			text := fmt.Sprintf("%s: reload failed, the file before still holds: %s", q.ChildHost, q.FailedReload)
@@ -87,11 +87,11 @@ func stateRemark(q jobs.QueueStatus) string {
 	}
 	text := c.State
 	if c.Detail != "" {
-		text += ": " + strings.Join(strings.Fields(c.Detail), " ")
+		text += ": " + oneLine(c.Detail)
 	}
 	switch {
 	case q.SeenAgo >= heardOf || silent(q):
-		return fmt.Sprintf("%s ago, when its supervisor was last heard of: %s", q.SeenAgo.Truncate(time.Second), text)
+		return fmt.Sprintf("%s ago, when its supervisor was last heard of: %s", span(q.SeenAgo.Truncate(time.Second)), text)
 	case c.Detail == "":
 		return "" // the table has it
 	}
@@ -101,17 +101,26 @@ func stateRemark(q jobs.QueueStatus) string {
 // rateRemarks are why a queue starts less than it could.
 func rateRemarks(q jobs.QueueStatus) (lines []string) {
 	if q.PausedFor > 0 {
-		lines = append(lines, "paused "+lasting(q.PausedFor, !q.PauseHasNoEnd)+because(strings.Join(strings.Fields(q.PauseReason), " ")))
+		lines = append(lines, "paused "+lasting(q.PausedFor, !q.PauseHasNoEnd)+because(oneLine(q.PauseReason)))
 	}
-	switch lanes := plural(int(q.LanesPaused), "lane"); {
-	case q.LanesPaused == 0:
-	case q.LanePausedFor < 0:
-		lines = append(lines, lanes+" paused until resumed")
-	default:
-		lines = append(lines, fmt.Sprintf("%s paused, the next goes on in %s", lanes, max(q.LanePausedFor.Round(time.Second), time.Second)))
-	}
+	lines = append(lines, laneRemarks(q)...)
 	return append(lines, unreachable(q.MeanDuration, q.MaxJobsPerSecond, q.Concurrency))
 }
+
+// laneRemarks are the first lanes that are paused, and how many more there are.
+func laneRemarks(q jobs.QueueStatus) (lines []string) {
+	const most = 3
+	first := q.PausedLanes[:min(most, len(q.PausedLanes))]
+	for _, l := range first {
+		lines = append(lines, fmt.Sprintf("lane %q paused %s%s", l.Lane, lasting(l.For, l.For >= 0), because(oneLine(l.Reason))))
+	}
+	if more := int(q.LanesPaused) - len(first); more > 0 {
+		lines = append(lines, "… and "+plural(more, "more lane"))
+	}
+	return lines
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // notableExit leaves out the exit that a parked child is parked for: the detail says more.
 func notableExit(state string) bool { return state != jobs.ChildParked && state != jobs.ChildEnded }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,8 +29,15 @@ func TestStatusSaysWhoWorksAndWhatIsToBeKnown(t *testing.T) {
 			"q: paused for 3m12s more: 429: slow down"},
 		{jobs.QueueStatus{PausedFor: 2400 * time.Hour, PauseHasNoEnd: true, PauseReason: "maintenance"}, "nobody, paused",
 			"q: paused until resumed: maintenance"},
-		{jobs.QueueStatus{LanesPaused: 3, LanePausedFor: 12 * time.Second}, "nobody", "q: 3 lanes paused, the next goes on in 12s"},
-		{jobs.QueueStatus{LanesPaused: 1, LanePausedFor: -1}, "nobody", "q: 1 lane paused until resumed"},
+		{jobs.QueueStatus{PausedFor: 26 * time.Hour}, "nobody, paused", "q: paused for 1d2h0m0s more"},
+		{jobs.QueueStatus{LanesPaused: 1, PausedLanes: []jobs.PausedLane{{Lane: " \n", For: -1}}}, "nobody", `q: lane " \n" paused until resumed`},
+		{jobs.QueueStatus{LanesPaused: 3, PausedLanes: []jobs.PausedLane{
+			{Lane: "a", Reason: "429"}, {Lane: "b", For: 720 * time.Hour, Reason: "no\n budget"}, {Lane: "c", For: -1, Reason: "x"}}},
+			"nobody", "q: lane \"a\" paused for 1s more: 429\nq: lane \"b\" paused for 30d more: no budget\nq: lane \"c\" paused until resumed: x"},
+		{jobs.QueueStatus{LanesPaused: 10_000, PausedLanes: slices.Repeat([]jobs.PausedLane{{Lane: "a", For: -1}}, 100)}, "nobody",
+			strings.Repeat("q: lane \"a\" paused until resumed\n", 3) + "q: … and 9997 more lanes"},
+		{jobs.QueueStatus{LanesPaused: 4, PausedLanes: slices.Repeat([]jobs.PausedLane{{Lane: "a", For: -1}}, 4)}, "nobody",
+			strings.Repeat("q: lane \"a\" paused until resumed\n", 3) + "q: … and 1 more lane"},
 		{jobs.QueueStatus{MaxJobsPerSecond: 10, Concurrency: 2, MeanDuration: 800 * time.Millisecond}, "nobody",
 			"q: jobs take 0.8 s on average, so concurrency = 2 gives at most 2.5/s of the 10/s allowed; concurrency = 8 would reach it"},
 		{jobs.QueueStatus{Child: jobs.Child{State: "restarting", Restarts: 1, LastExit: "exit status 3", ExitAgo: 1500 * time.Millisecond}},

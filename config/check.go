@@ -66,8 +66,12 @@ func (c *checker) fill(t table, field func(key) any) {
 func (c *checker) value(k key, raw any, lines *node, label string) (any, bool) {
 	switch kind := k.kind.(type) {
 	case list:
-		if items, ok := raw.([]any); ok && len(items) > 0 {
+		items, ok := raw.([]any)
+		switch {
+		case ok && len(items) > 0:
 			return c.items(kind, items, lines, label)
+		case ok && kind.none != nil:
+			return kind.none, true
 		}
 	case weights:
 		if tree, ok := raw.(map[string]any); ok {

@@ -83,7 +83,7 @@ func checkSound(t *testing.T, file File) {
 			t.Errorf("got the worker %+v, want one within bounds", w)
 		}
 		for lane, weight := range w.Lanes {
-			if lane == "" || len(lane) > 255 || weight < 1 || weight > 1000 {
+			if lane == "" || len(lane) > 255 || isWorkerKey(lane) || weight < 1 || weight > 1000 {
 				t.Errorf("got lane %q of weight %d, want both within bounds", lane, weight)
 			}
 		}

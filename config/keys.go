@@ -101,23 +101,26 @@ var workerKeys = []key{
 	{
 		name: "quotas", without: "none",
 		kind: list{
-			what: `a list of 1 to 4 texts like "5000/1h": 1 to 1000000000 starts, and a duration from "1s" to "31d", each of its own`,
-			item: quota{1_000_000_000, duration{time.Second, 31 * day}}, most: 4,
+			what: `a list of at most 4 texts like "5000/1h": 1 to 1000000000 starts, and a duration from "1s" to "31d", each of its own`,
+			item: quota{1_000_000_000, duration{time.Second, 31 * day}}, most: 4, none: []Quota(nil),
 			own: windowOf, ownName: "window",
 		},
 		meaning: "how many jobs start at most in any window of that length, wherever it begins; of several each holds. " +
-			"Starts are counted, retries too. headroom does not apply to them",
+			"Starts are counted, retries too. headroom does not apply to them. [] takes back those of [defaults]",
 		worker: func(w *Worker) any { return &w.Quotas },
 	},
 	{
 		name: "max_jobs_per_second_per_lane", kind: number{0.001, 10000}, without: "no limit",
-		meaning: "how many jobs of one lane start per second at most; the other lanes go on meanwhile",
-		worker:  func(w *Worker) any { return &w.PerLane },
+		meaning: "how many jobs of one lane start per second at most; the other lanes go on meanwhile. Each lane then has one job per " +
+			"turn, whatever its weight",
+		worker: func(w *Worker) any { return &w.PerLane },
 	},
 	{
-		name: "lanes", own: true, kind: weights{laneName, whole{1, 1000}, 1000}, without: "every lane has weight 1",
+		name: lanesKey, own: true, kind: weights{laneName, whole{1, 1000}, 1000}, without: "every lane has weight 1",
 		meaning: "the weights of lanes, as [worker.lanes]. Of two lanes that both have due jobs, one of weight 5 starts five for each " +
-			"that one of weight 1 starts. A lane that is not there has weight 1",
+			"that one of weight 1 starts. A lane that is not there has weight 1. A weight is a share of turns, not a priority: with 1000 " +
+			"lanes busy each waits for the turns of the others. It says nothing where order is strict or max_jobs_per_second_per_lane is " +
+			"set: each lane then has one job per turn. A lane called like a key of [[worker]] cannot be there",
 		worker: func(w *Worker) any { return &w.Lanes },
 	},
 	{
@@ -129,7 +132,7 @@ var workerKeys = []key{
 	{
 		name: "order", kind: choice{"due", "strict"}, def: "due",
 		meaning: "due: a failed job waits for its retry while later ones pass it. strict: within a lane nothing overtakes it, the lane " +
-			"waits for the retry or until that job is dead, and does one job at a time",
+			"waits for the retry or until that job is dead, and does one job at a time, so one per turn, whatever its weight",
 		worker: func(w *Worker) any { return &w.Order },
 	},
 	{
@@ -188,6 +191,7 @@ const (
 	defaultsTable = "defaults"
 	workerTable   = "worker"
 	jobTable      = "job"
+	lanesKey      = "lanes" // a key whose value is a table
 )
 
 func defaultsKeys() []key { return only(func(k key) bool { return !k.own }) }

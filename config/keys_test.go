@@ -83,9 +83,10 @@ func TestBoundsAreIncluded(t *testing.T) {
 		`timeout = "31d"`, `timeout = "100ms"`, `timeout = "743h59m60s"`, `headroom = "0%"`, `headroom = "50%"`, `max_attempts = 1_000_000`,
 		`burst = 1000`, `concurrency = 1000`, `max_jobs_per_second = 0.001`, `max_jobs_per_second = 10000`, `max_jobs_per_second = 2.5`,
 		`jobs = ["` + strings.Repeat("x", 255) + `"]`, `memory_limit = "16MB"`, `memory_limit = "16384KB"`, `memory_limit = "1024GB"`, `nice = 0`, `nice = 19`,
-		`quotas = ["1/1s"]`, `quotas = ["1000000000/31d"]`, `quotas = ["1/1s", "1/1001ms", "1/1m", "1/1h"]`, `quotas = ["5/0.5m"]`,
+		`quotas = ["1/1s"]`, `quotas = ["1000000000/31d"]`, `quotas = ["1/1s", "1/1001ms", "1/1m", "1/1h"]`, `quotas = ["5/0.5m"]`, `quotas = []`,
 		`max_jobs_per_second_per_lane = 0.001`, `max_jobs_per_second_per_lane = 10000`, `lanes.a = 1`, `lanes = {a = 1000}`, `lanes = {}`,
 		`lanes."` + strings.Repeat("x", 255) + `" = 5`, `pause_scope = "lane"`, `order = "strict"`, manyLanes(1000),
+		`lanes = {Timeout = 5, " timeout" = 5, jobs_of_ann = 5, default = 5, "[job]" = 5}`,
 	} {
 		mustLoad(t, "[[worker]]\nqueue = 'a'\n"+values)
 	}

@@ -225,11 +225,12 @@ func (w words) read(value any) (any, error) {
 	return text, nil
 }
 
-// list is at least one element. They are read one by one, as item: each has a line of its own.
+// list is some elements. They are read one by one, as item: each has a line of its own.
 type list struct {
 	what string
 	item kind
 	most int // elements; 0: any number
+	none any // what a list without any is; nil: a fault
 	// own is what no two elements may have the same, and ownName what that is called; nil: there is no such thing.
 	own     func(element any) any
 	ownName string

@@ -30,6 +30,11 @@ func (c *checker) weights(w weights, tree map[string]any, lines *node, label str
 	before := len(c.faults)
 	for _, lane := range slices.Sorted(maps.Keys(tree)) {
 		line, entry := lines.key(lane).line, label+"."+showKey(lane)
+		if isWorkerKey(lane) {
+			c.fault(line, entry, "is a lane that is called like a key of [[worker]], must stand above [worker.%s] if it is meant to be that key; "+
+				"a lane of that name cannot have a weight", lanesKey)
+			continue
+		}
 		if _, err := w.lane.read(lane); err != nil {
 			c.fault(line, entry, "is the weight of a lane, must be named by %s", w.lane.must())
 		}
@@ -46,4 +51,10 @@ func (c *checker) weights(w weights, tree map[string]any, lines *node, label str
 		}
 	}
 	return lanes, len(c.faults) == before
+}
+
+// isWorkerKey tells of the names that a lane cannot have in the file: a key that was added below [worker.lanes] would
+// else be the weight of a lane that nobody uses, and what it limits have no limit.
+func isWorkerKey(name string) bool {
+	return name == jobTable || slices.Contains(names(workerKeys), name)
 }

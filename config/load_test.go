@@ -133,12 +133,17 @@ quotas = ["${MAIL}"]
 max_jobs_per_second_per_lane = 0.5
 pause_scope = "queue"
 order = "due"
+[[worker]]
+queue = "c"
+quotas = []
 `, "MAIL", "300/1m30s")
 	a, b := file.Workers[0], file.Workers[1]
-	got := []any{a.Quotas, a.PerLane, a.Lanes, a.PauseScope, a.Order, b.Quotas, b.PerLane, b.Lanes, b.PauseScope, b.Order}
+	got := []any{a.Quotas, a.PerLane, a.Lanes, a.PauseScope, a.Order, b.Quotas, b.PerLane, b.Lanes, b.PauseScope, b.Order,
+		file.Workers[2].Quotas}
 	want := []any{
 		[]Quota{{5000, time.Hour}, {100, 10 * time.Second}}, 1.0, map[string]int{"urgent": 5, "${MAIL}": 2}, "lane", "strict",
 		[]Quota{{300, 90 * time.Second}}, 0.5, map[string]int(nil), "queue", "due",
+		[]Quota(nil), // as where there are none: a reload that only says so changes nothing
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -261,5 +266,17 @@ func TestDirIsAbsoluteForARelativePath(t *testing.T) {
 	}
 	if !filepath.IsAbs(file.Dir) || file.Workers[0].Dir != file.Dir || file.Path != "q.toml" {
 		t.Errorf("got path %s, dir %s, worker's dir %s; want q.toml and twice the absolute folder", file.Path, file.Dir, file.Workers[0].Dir)
+	}
+}
+
+// A key that was added at the end of a worker, below its lanes, is a lane to TOML: without the fault it would limit nothing.
+func TestNoKeyOfAWorkerIsALane(t *testing.T) {
+	for _, name := range append(names(workerKeys), "job") {
+		got := report(t, "[[worker]]\nqueue = 'a'\n[worker.lanes]\nurgent = 5\n"+name+" = 1\n")
+		want := "queues.toml:5: worker.a.lanes." + name + ": is a lane that is called like a key of [[worker]], must stand above " +
+			"[worker.lanes] if it is meant to be that key; a lane of that name cannot have a weight"
+		if got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }

@@ -35,6 +35,7 @@ const DefaultListed = 50
 type Filter struct {
 	Queue string // "": any
 	Name  string // "": any
+	Lane  string // "": any
 	State State  // "": any
 	Below int64  // only ids below this: the last of the page before. 0: from the newest
 	Limit int    // Defaults to DefaultListed
@@ -63,9 +64,10 @@ from {jobs}
 where ($1::text = '' or queue = $1)
 	and ($2::text = '' or name = $2)
 	and ($3::text = '' or state = $3)
-	and ($4::bigint = 0 or id < $4)
+	and ($4::text = '' or lane = $4)
+	and ($5::bigint = 0 or id < $5)
 order by id desc
-limit $5`
+limit $6`
 
 // List returns jobs, newest first, without their args. A Filter that no job can meet is an ErrInvalid.
 func (s Schema) List(ctx context.Context, db DB, f Filter) ([]Listed, error) {
@@ -76,7 +78,7 @@ func (s Schema) List(ctx context.Context, db DB, f Filter) ([]Listed, error) {
 	if limit == 0 {
 		limit = DefaultListed
 	}
-	rows, err := db.Query(ctx, s.sql(listSQL), f.Queue, f.Name, string(f.State), f.Below, limit)
+	rows, err := db.Query(ctx, s.sql(listSQL), f.Queue, f.Name, string(f.State), f.Lane, f.Below, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
@@ -99,6 +101,9 @@ func (f Filter) check() error {
 	}
 	if f.Name != "" {
 		errs = append(errs, checkText("name", f.Name))
+	}
+	if f.Lane != "" {
+		errs = append(errs, checkText("lane", f.Lane))
 	}
 	if f.State != "" {
 		errs = append(errs, checkState(f.State))

@@ -177,15 +177,24 @@ func TestCancelMakesAJobDeadAndTellsItsWorker(t *testing.T) {
 	wantPayload(t, listener, "cancel")
 }
 
-func TestOnlyACancelOfARunningJobNotifies(t *testing.T) {
+// In strict order others of its lane may have waited for it.
+func TestACancelOrADeleteOfAPendingJobNotifies(t *testing.T) {
 	url := testdb.New(t)
 	conn := testdb.Connect(t, url)
 	oneInEachState(t, conn)
 	listener := listen(t, url, "mail")
-	_, err := jobs.Schema("").Cancel(ctx, conn, 1)
+	_, err := jobs.Schema("").Delete(ctx, conn, 3, 4)
 	finish(t, err)
 	exec(t, conn, `notify "jobs_mail", 'next'`)
-	wantPayload(t, listener, "next")
+	wantPayload(t, listener, "next") // for those nobody waits
+	_, err = jobs.Schema("").Delete(ctx, conn, 1)
+	finish(t, err)
+	wantPayload(t, listener, "cancel")
+	exec(t, conn, `insert into jobs (id, queue, name) values (101, 'mail', 'Send')`)
+	wantPayload(t, listener, "public")
+	_, err = jobs.Schema("").Cancel(ctx, conn, 101)
+	finish(t, err)
+	wantPayload(t, listener, "cancel")
 }
 
 func TestDeleteRefusesARunningJob(t *testing.T) {
@@ -208,8 +217,8 @@ func TestDeleteRefusesARunningJob(t *testing.T) {
 
 func TestListFiltersAndPages(t *testing.T) {
 	conn := testdb.Connect(t, testdb.New(t))
-	exec(t, conn, `insert into jobs (queue, name, state)
-		select case when i % 2 = 0 then 'even' else 'odd' end, 'N' || i % 3, case when i % 5 = 0 then 'dead' else 'pending' end
+	exec(t, conn, `insert into jobs (queue, name, lane, state)
+		select case when i % 2 = 0 then 'even' else 'odd' end, 'N' || i % 3, 'Lane ' || i % 7, case when i % 5 = 0 then 'dead' else 'pending' end
 		from generate_series(1, 60) i`)
 	for _, c := range []struct {
 		filter jobs.Filter
@@ -219,6 +228,9 @@ func TestListFiltersAndPages(t *testing.T) {
 		{jobs.Filter{Limit: 3, Below: 58}, "57 56 55"},
 		{jobs.Filter{Queue: "odd", State: jobs.Dead, Limit: 2, Below: 50}, "45 35"},
 		{jobs.Filter{Name: "N1", Queue: "even", Limit: 2}, "58 52"},
+		{jobs.Filter{Lane: "Lane 6", Limit: 2}, "55 48"},
+		{jobs.Filter{Lane: "Lane 6", Queue: "even", State: jobs.Pending, Below: 48}, "34 6"},
+		{jobs.Filter{Lane: "lane 6"}, ""},
 		{jobs.Filter{Queue: "none"}, ""},
 	} {
 		list, err := jobs.Schema("").List(ctx, conn, c.filter)
@@ -235,8 +247,10 @@ func TestListFiltersAndPages(t *testing.T) {
 	if err != nil || len(list) != jobs.DefaultListed {
 		t.Errorf("list without a limit = %d jobs, %v, want %d", len(list), err, jobs.DefaultListed)
 	}
-	if _, err := jobs.Schema("").List(ctx, conn, jobs.Filter{State: "asleep"}); !errors.Is(err, jobs.ErrInvalid) {
-		t.Errorf("list of state asleep = %v, want ErrInvalid", err)
+	for _, f := range []jobs.Filter{{State: "asleep"}, {Lane: "a\x00"}} {
+		if _, err := jobs.Schema("").List(ctx, conn, f); !errors.Is(err, jobs.ErrInvalid) {
+			t.Errorf("list %+v = %v, want ErrInvalid", f, err)
+		}
 	}
 }
 

@@ -37,9 +37,9 @@ type Paused struct {
 
 // Pause lets the queue start nothing for so long, or until it is resumed if howLong is 0, or only the lane if that is
 // not "". Jobs that run are left alone. A pause never shortens another: of two the one that ends later holds, with its
-// reason. A reason is cut to 1,000 bytes. The worker is told at once; whatever starts later honours it too. A name
-// that breaks a rule, and a howLong below 0, are an ErrInvalid. In a transaction of the caller, which must be read
-// committed, the pause holds once that commits.
+// reason, or with that of the other if it has none. A reason is cut to MaxReason. The worker is told at once; whatever
+// starts later honours it too. A name that breaks a rule, and a howLong below 0, are an ErrInvalid. In a transaction of
+// the caller, which must be read committed, the pause holds once that commits.
 func (s Schema) Pause(ctx context.Context, db Beginner, queue, lane string, howLong time.Duration, reason string) (Paused, error) {
 	err := checkPause(queue, lane)
 	if howLong < 0 {
@@ -62,7 +62,9 @@ func (s Schema) Pause(ctx context.Context, db Beginner, queue, lane string, howL
 const pauseQueueSQL = `
 update {queues} q
 set paused_until = greatest(q.paused_until, p.until),
-	pause_reason = case when p.until > q.paused_until then nullif($3::text, '') else q.pause_reason end
+	pause_reason = case when p.until > q.paused_until
+		then coalesce(nullif($3::text, ''), case when q.paused_until > now() then q.pause_reason end)
+		else q.pause_reason end
 from (select case when $2::float8 > 0 then now() + $2::float8 * interval '1 s' else 'infinity' end as until) p
 where q.queue = $1`
 
@@ -72,7 +74,9 @@ with paused as (
 	values ($1, $4, case when $2::float8 > 0 then now() + $2::float8 * interval '1 s' else 'infinity' end, nullif($3::text, ''))
 	on conflict (queue, lane) do update
 	set paused_until = greatest(l.paused_until, excluded.paused_until),
-		pause_reason = case when excluded.paused_until > l.paused_until then excluded.pause_reason else l.pause_reason end
+		pause_reason = case when excluded.paused_until > l.paused_until
+			then coalesce(excluded.pause_reason, case when l.paused_until > now() then l.pause_reason end)
+			else l.pause_reason end
 	returning paused_until
 )
 update {queues}
@@ -240,13 +244,13 @@ func checkPause(queue, lane string) error {
 	return checkText("lane", lane)
 }
 
-// maxReason is how many bytes of a reason are kept: the rows of queues are written all the time.
-const maxReason = 1000
+// MaxReason is how many bytes of a reason are kept: the rows of queues are written all the time.
+const MaxReason = 1000
 
 func shortReason(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-	if len(text) <= maxReason {
+	if len(text) <= MaxReason {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxReason-len("…")], "") + "…"
+	return strings.ToValidUTF8(text[:MaxReason-len("…")], "") + "…"
 }

@@ -58,7 +58,7 @@ func TestAPauseIsNeverShortenedByAnother(t *testing.T) {
 		}{
 			{time.Hour, "a", "1h0m0s a", false},
 			{time.Minute, "b", "1h0m0s a", true},
-			{2 * time.Hour, "", "2h0m0s ", false},
+			{2 * time.Hour, "", "2h0m0s a", false}, // longer, for the same reason
 			{3 * time.Hour, "c", "3h0m0s c", false},
 			{0, "d", "no end d", false},
 			{time.Hour, "e", "no end d", true},
@@ -74,8 +74,11 @@ func TestAPauseIsNeverShortenedByAnother(t *testing.T) {
 	s.is("infinity", `select lanes_paused_until from queues`)
 	// One that is over does not count, nor does its reason.
 	s.exec(`update queues set paused_until = now() - interval '1 s'`)
-	if got := s.pause("", time.Minute, ""); shownPause(got.Pause) != "1m0s " || got.Kept {
-		t.Errorf("after one that is over: %s, kept %v; want 1m0s and no reason", shownPause(got.Pause), got.Kept)
+	s.exec(`update lanes set paused_until = now() - interval '1 s'`)
+	for _, lane := range []string{"", "Ä lane"} {
+		if got := s.pause(lane, time.Minute, ""); shownPause(got.Pause) != "1m0s " || got.Kept {
+			t.Errorf("lane %q, after one that is over: %s, kept %v; want 1m0s and no reason", lane, shownPause(got.Pause), got.Kept)
+		}
 	}
 }
 
@@ -238,15 +241,22 @@ func TestAPauseOfAQueueNobodyKnowsIsTold(t *testing.T) {
 	s.exec(`insert into queues (queue, epoch) values ('worked', 1), ('seen', 0)`)
 	s.exec(`insert into jobs (queue, name, state, epoch) values ('pending', 'Do', 'pending', null), ('running', 'Do', 'running', 1),
 		('done', 'Do', 'done', null), ('dead', 'Do', 'dead', null)`)
-	for queue, want := range map[string]bool{
+	unknown := map[string]bool{
 		"worked": false, "pending": false, "running": false, "done": false, "dead": false, "seen": true, "wrokd": true,
-	} {
+	}
+	for queue, want := range unknown {
 		r, err := jobs.Schema("").Resume(ctx, s.look, queue, "")
 		finish(t, err)
+		if r.Unknown != want {
+			t.Errorf("resume queue %s: unknown %v, want %v", queue, r.Unknown, want)
+		}
+	}
+	s.is("2", `select count(*) from queues`) // none was made
+	for queue, want := range unknown {
 		p, err := jobs.Schema("").Pause(ctx, s.look, queue, "a", time.Hour, "")
 		finish(t, err)
-		if r.Unknown != want || p.Unknown != want {
-			t.Errorf("queue %s: unknown to resume %v, to pause %v; want %v", queue, r.Unknown, p.Unknown, want)
+		if p.Unknown != want {
+			t.Errorf("pause queue %s: unknown %v, want %v", queue, p.Unknown, want)
 		}
 	}
 	s.is("7", `select count(*) from queues`)

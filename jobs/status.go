@@ -23,7 +23,7 @@ type QueueStatus struct {
 	PauseHasNoEnd    bool          // the queue is paused until somebody resumes it
 	PauseReason      string        // of the pause that holds; "": nobody said why
 	LanesPaused      int64         // lanes that start nothing
-	LanePausedFor    time.Duration // until the first of them goes on; -1: none of them does by itself
+	PausedLanes      []PausedLane  // which: the first MaxPausedLanes of them by name
 	MaxJobsPerSecond float64       // what the last holder's file says; 0: no limit
 	PerLane          float64       // what it says of each lane; 0: no limit
 	Quotas           []string      // and of quotas, as "5000/1h"
@@ -37,6 +37,16 @@ type QueueStatus struct {
 	SeenAgo      time.Duration // since it was said. A supervisor that lives says it every minute
 }
 
+// MaxPausedLanes is how many paused lanes a QueueStatus names: there may be thousands.
+const MaxPausedLanes = 100
+
+// PausedLane is a lane that starts nothing.
+type PausedLane struct {
+	Lane   string
+	For    time.Duration // until it goes on; at most 100 days. -1: until somebody resumes it
+	Reason string        // "": nobody said why
+}
+
 // greatest and least leave nulls out, and keep infinity from arithmetic. Counts of pending, running and dead rows and of
 // the last hour: each has its index. Done rows are not counted, for there may be tens of millions.
 const statusSQL = `
@@ -48,8 +58,7 @@ select coalesce(q.queue, c.queue), coalesce(c.due, 0), coalesce(c.later, 0), coa
 	extract(epoch from least(greatest(q.expires_at, now()), now() + interval '1 day') - now())::float8,
 	extract(epoch from least(greatest(q.paused_until, now()), now() + interval '100 days') - now())::float8,
 	coalesce(q.paused_until = 'infinity', false), case when q.paused_until > now() then coalesce(q.pause_reason, '') else '' end,
-	coalesce(l.paused, 0),
-	case when l.until is not null then extract(epoch from least(l.until, now() + interval '100 days') - now())::float8 end,
+	coalesce(l.paused, 0), coalesce(f.lanes, '[]'),
 	coalesce((q.settings ->> 'max_jobs_per_second')::float8, 0), coalesce((q.settings ->> 'max_jobs_per_second_per_lane')::float8, 0),
 	array(select jsonb_array_elements_text(case when jsonb_typeof(q.settings -> 'quotas') = 'array' then q.settings -> 'quotas' else '[]' end)),
 	coalesce((q.settings ->> 'concurrency')::int, 0), coalesce(d.mean, 0),
@@ -71,11 +80,23 @@ full join (
 	group by queue
 ) c on c.queue = q.queue
 left join lateral (
-	select count(*) as paused, min(paused_until) filter (where paused_until < 'infinity') as until
+	select count(*) as paused
 	from {lanes}
 	where queue = q.queue and paused_until > now()
 		and q.lanes_paused_until > now() -- else there is none: do not look at thousands
 ) l on true
+left join lateral (
+	select json_agg(json_build_object('lane', lane, 'reason', coalesce(pause_reason, ''), 'for',
+		case when paused_until < 'infinity' then extract(epoch from least(paused_until, now() + interval '100 days') - now())::float8 end)
+		order by lane) as lanes
+	from (
+		select lane, paused_until, pause_reason
+		from {lanes}
+		where queue = q.queue and paused_until > now() and q.lanes_paused_until > now()
+		order by lane
+		limit $1
+	) first
+) f on true
 left join lateral (
 	select extract(epoch from avg(greatest(finished_at - started_at, interval '0')))::float8 as mean
 	from (
@@ -91,21 +112,21 @@ order by 1`
 
 // Status returns how every queue is that has jobs or ever had a holder.
 func (s Schema) Status(ctx context.Context, db DB) ([]QueueStatus, error) {
-	rows, err := db.Query(ctx, s.sql(statusSQL))
+	rows, err := db.Query(ctx, s.sql(statusSQL), MaxPausedLanes)
 	if err != nil {
 		return nil, fmt.Errorf("read status: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q QueueStatus, err error) {
 		var oldest, lease, paused, mean, exit, seen float64
-		var lane *float64
+		var lanes []pausedLane
 		c := &q.Child
 		err = row.Scan(&q.Queue, &q.Due, &q.Later, &q.Running, &q.Dead, &q.DoneLastHour, &oldest, &q.Holder, &lease, &paused,
-			&q.PauseHasNoEnd, &q.PauseReason, &q.LanesPaused, &lane, &q.MaxJobsPerSecond, &q.PerLane, &q.Quotas, &q.Concurrency, &mean,
+			&q.PauseHasNoEnd, &q.PauseReason, &q.LanesPaused, &lanes, &q.MaxJobsPerSecond, &q.PerLane, &q.Quotas, &q.Concurrency, &mean,
 			&c.State, &c.Detail, &c.PID, &c.Restarts, &c.LastExit, &exit, &q.ChildHost, &q.FailedReload, &seen)
 		q.OldestDue, q.PausedFor, c.ExitAgo, q.SeenAgo = duration(oldest), duration(paused), duration(exit), duration(seen)
 		q.MeanDuration = duration(mean)
-		if q.LanesPaused > 0 {
-			q.LanePausedFor = until(lane)
+		for _, l := range lanes {
+			q.PausedLanes = append(q.PausedLanes, PausedLane{l.Lane, until(l.For), l.Reason})
 		}
 		if c.State != "" {
 			c.Queue = q.Queue
@@ -119,4 +140,11 @@ func (s Schema) Status(ctx context.Context, db DB) ([]QueueStatus, error) {
 		return nil, fmt.Errorf("read status: %w", err)
 	}
 	return all, nil
+}
+
+// pausedLane is a PausedLane as the statement has it.
+type pausedLane struct {
+	Lane   string
+	Reason string
+	For    *float64
 }

@@ -80,20 +80,42 @@ func TestStatusTellsOfPausesThatHold(t *testing.T) {
 	s.exec(`insert into queues (queue, paused_until, pause_reason, lanes_paused_until) values
 		('a', now() + interval '1 h', 'why', '-infinity'), ('b', now() - interval '1 s', 'past', 'infinity'),
 		('c', '-infinity', null, 'infinity'), ('d', 'infinity', null, now() - interval '1 s')`)
-	s.exec(`insert into lanes (queue, lane, paused_until) values
-		('b', '1', now() + interval '2 h'), ('b', '2', now() + interval '1 h'), ('b', '3', 'infinity'), ('b', '4', now()),
-		('c', '1', 'infinity'), ('d', '1', now() + interval '1 h')`)
+	s.exec(`insert into lanes (queue, lane, paused_until, pause_reason) values
+		('b', 'é', now() + interval '2 h', 'why'), ('b', 'Z', now() + interval '1 h', null), ('b', 'a', 'infinity', '"\'), ('b', '4', now(), 'over'),
+		('c', E' \n', now() + interval '101 days', null), ('d', '1', now() + interval '1 h', null)`)
 	all, err := jobs.Schema("").Status(t.Context(), s.look)
 	finish(t, err)
 	seconds := func(d time.Duration) time.Duration { return (d + time.Second/2).Truncate(time.Second) }
 	var got []string
 	for _, q := range all {
-		if q.LanePausedFor >= 0 {
-			q.LanePausedFor = seconds(q.LanePausedFor)
+		text := fmt.Sprint(seconds(q.PausedFor), q.PauseHasNoEnd, " ", q.PauseReason, " ", q.LanesPaused)
+		for _, l := range q.PausedLanes {
+			if l.For >= 0 {
+				l.For = seconds(l.For)
+			}
+			text += fmt.Sprintf(", %q %v %s", l.Lane, l.For, l.Reason)
 		}
-		got = append(got, fmt.Sprint(seconds(q.PausedFor), q.PauseHasNoEnd, " ", q.PauseReason, " ", q.LanesPaused, " ", q.LanePausedFor))
+		got = append(got, text)
 	}
-	same(t, "pauses", got, []string{"1h0m0s false why 0 0s", "0s false  3 1h0m0s", "0s false  1 -1ns", "2400h0m0s true  0 0s"})
+	same(t, "pauses", got, []string{"1h0m0s false why 0", `0s false  3, "Z" 1h0m0s , "a" -1ns "\, "é" 2h0m0s why`,
+		`0s false  1, " \n" 2400h0m0s `, "2400h0m0s true  0"})
+}
+
+func TestStatusNamesTheFirstOfThousandsOfPausedLanes(t *testing.T) {
+	s := newSite(t)
+	s.exec(`insert into queues (queue, lanes_paused_until) values ('q', 'infinity'), ('other', 'infinity')`)
+	s.exec(`insert into lanes (queue, lane, paused_until) select 'q', i, 'infinity' from generate_series(10000, 19999) i`)
+	s.exec(`insert into lanes (queue, lane, paused_until) select 'q', i, '-infinity' from generate_series(1000, 1999) i`)
+	s.exec(`insert into lanes (queue, lane, paused_until) values ('other', '1', 'infinity')`)
+	all, err := jobs.Schema("").Status(t.Context(), s.look)
+	finish(t, err)
+	q := all[1]
+	if q.LanesPaused != 10000 || len(q.PausedLanes) != jobs.MaxPausedLanes {
+		t.Fatalf("%d lanes paused, %d named; want 10000 and %d", q.LanesPaused, len(q.PausedLanes), jobs.MaxPausedLanes)
+	}
+	if first, last := q.PausedLanes[0].Lane, q.PausedLanes[99].Lane; first != "10000" || last != "10099" {
+		t.Errorf("lanes named from %s to %s, want 10000 to 10099", first, last)
+	}
 }
 
 // Only what was done, only in the last hour, only the newest thousand, and nothing that a raw INSERT has put there.

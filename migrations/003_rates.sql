@@ -26,3 +26,20 @@ create table {{.schema}}.lanes (
 	empty_at     timestamptz not null default '-infinity', -- when the bucket of its own rate was empty
 	primary key (queue, lane)
 );
+
+-- Whoever may do something with queues, as a role that is not the owner of the tables, may do it with lanes. From there
+-- rows are removed too, once they are of no use.
+do $queuekeeper_grants$
+declare
+	may record;
+begin
+	for may in
+		select case a.privilege_type when 'UPDATE' then 'update, delete' else a.privilege_type end as do_what, a.grantee
+		from pg_class c cross join aclexplode(c.relacl) a
+		where c.oid = $queuekeeper_name${{.schema}}.queues$queuekeeper_name$::regclass and a.grantee <> c.relowner
+	loop
+		execute format('grant %s on %s to %s', may.do_what, $queuekeeper_name${{.schema}}.lanes$queuekeeper_name$,
+			case when may.grantee = 0 then 'public' else may.grantee::regrole::text end);
+	end loop;
+end
+$queuekeeper_grants$;

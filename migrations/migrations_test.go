@@ -124,6 +124,29 @@ func TestForeignTablesAreRefusedUntouched(t *testing.T) {
 	}
 }
 
+// A role that may work with the tables but does not own them goes on to do so.
+func TestNewTableHasTheGrantsOfTheOld(t *testing.T) {
+	conn := testdb.Connect(t, testdb.Empty(t))
+	const odd = `Worker "of 100 %`
+	execute(t, conn, `create role "Worker ""of 100 %"`)
+	t.Cleanup(func() {
+		if _, err := conn.Exec(context.Background(), `drop owned by "Worker ""of 100 %"; drop role "Worker ""of 100 %"`); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := migrations.UpTo(t.Context(), conn, 2); err != nil {
+		t.Fatalf("UpTo: got %v, want nil", err)
+	}
+	execute(t, conn, `grant select, insert, update on queues to "Worker ""of 100 %"`, `grant select on queues to public`)
+	up(t, conn, "", migrations.Options{})
+	var may, mayNot, all bool
+	err := conn.QueryRow(t.Context(), `select has_table_privilege($1::text, 'lanes', 'insert, delete'), has_table_privilege($1::text, 'lanes', 'truncate'),
+		(select bool_or(a.grantee = 0) from pg_class c cross join aclexplode(c.relacl) a where c.relname = 'lanes')`, odd).Scan(&may, &mayNot, &all)
+	if err != nil || !may || mayNot || !all {
+		t.Errorf("may insert and delete, may truncate lanes, and all may read: got %t, %t, %t (error %v), want true, false, true", may, mayNot, all, err)
+	}
+}
+
 func TestForeignTableInTheWayOfALaterVersionIsRefused(t *testing.T) {
 	conn := testdb.Connect(t, testdb.Empty(t))
 	if err := migrations.UpTo(t.Context(), conn, 2); err != nil {
