@@ -65,3 +65,18 @@ func TestCheckShowsTheHeaviestLanes(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTightestOfAllLimitsIsTheOneToReach(t *testing.T) {
+	for _, c := range []struct {
+		perSecond float64
+		quotas    []string
+		want      float64
+	}{
+		{0, nil, 0}, {10, nil, 10}, {0, []string{"36000/1h"}, 10}, {5, []string{"36000/1h"}, 5}, {20, []string{"36000/1h", "90/1m"}, 1.5},
+		{5, []string{"nonsense"}, 5},
+	} {
+		if got := allowed(jobs.QueueStatus{MaxJobsPerSecond: c.perSecond, Quotas: c.quotas}); got != c.want {
+			t.Errorf("%v/s and %q: got %v/s allowed, want %v", c.perSecond, c.quotas, got, c.want)
+		}
+	}
+}

@@ -123,7 +123,7 @@ type statusOf struct {
 	Quotas           []string `json:"quotas"`
 	Concurrency      int      `json:"concurrency"`   // 0: nobody has said
 	MeanDuration     float64  `json:"mean_duration"` // of the jobs done in the last hour; 0: none
-	// How many would have to run at the same time to reach max_jobs_per_second; 0: concurrency does, or nothing is known.
+	// How many would have to run at the same time to reach max_jobs_per_second and the quotas; 0: concurrency does, or nothing is known.
 	ConcurrencyNeeded int `json:"concurrency_needed"`
 
 	PausedFor     float64      `json:"paused_for"` // at most 100 days
@@ -151,7 +151,7 @@ func statusJSON(queues []jobs.QueueStatus) []statusOf {
 		all = append(all, statusOf{
 			q.Queue, q.Due, q.Later, q.Running, q.Dead, q.DoneLastHour, q.OldestDue.Seconds(), q.Holder, q.LeaseEnds.Seconds(),
 			q.MaxJobsPerSecond, q.PerLane, append([]string{}, q.Quotas...), q.Concurrency, q.MeanDuration.Seconds(),
-			neededConcurrency(q.MeanDuration, q.MaxJobsPerSecond, q.Concurrency),
+			neededConcurrency(q.MeanDuration, allowed(q), q.Concurrency),
 			q.PausedFor.Seconds(), q.PauseHasNoEnd, q.PauseReason, q.LanesPaused,
 			pausedLanes(q.PausedLanes),
 			c.State, c.Detail, q.ChildHost, c.PID, c.Restarts, c.LastExit, secondsIf(c.LastExit != "", c.ExitAgo), q.FailedReload,

@@ -104,7 +104,7 @@ func rateRemarks(q jobs.QueueStatus) (lines []string) {
 		lines = append(lines, "paused "+lasting(q.PausedFor, !q.PauseHasNoEnd)+because(oneLine(q.PauseReason)))
 	}
 	lines = append(lines, laneRemarks(q)...)
-	return append(lines, unreachable(q.MeanDuration, q.MaxJobsPerSecond, q.Concurrency))
+	return append(lines, unreachable(q.MeanDuration, allowed(q), q.Concurrency))
 }
 
 // laneRemarks are the first lanes that are paused, and how many more there are.

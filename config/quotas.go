@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"time"
@@ -16,6 +17,18 @@ type Quota struct {
 
 // String is the quota as the file has it: "5000/1h".
 func (q Quota) String() string { return fmt.Sprintf("%d/%s", q.Starts, showDuration(q.Window)) }
+
+// PerSecond is how many starts a second it comes to.
+func (q Quota) PerSecond() float64 { return float64(q.Starts) / q.Window.Seconds() }
+
+// ParseQuota reads what String writes.
+func ParseQuota(text string) (Quota, error) {
+	q, err := quota{math.MaxInt32, duration{time.Second, 31 * day}}.read(text)
+	if err != nil {
+		return Quota{}, err
+	}
+	return q.(Quota), nil
+}
 
 // quota is a text like "5000/1h". starts is the largest number it may have.
 type quota struct {
