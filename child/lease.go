@@ -107,6 +107,7 @@ func (c *loop) hold(a acquired) {
 	c.renewed(a.sent)
 	c.startRates(a.Acquired)
 	c.keepOnly(a.Kept)
+	c.pauseNews++                    // who knows what was changed meanwhile
 	c.more, c.bare = true, c.recount // what can be read is stored first: a count that fails is not tried for ever
 	c.described = reflect.DeepEqual(c.bidFor, shown(c.set.Worker))
 	c.sweepAt = c.now.Add(c.set.Times.Sweep)

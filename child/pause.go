@@ -2,6 +2,8 @@ package child
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -155,18 +157,9 @@ func (c *loop) pauseLane(lane string, pause time.Duration, why string) {
 
 // disputedLanes have a pause here and none any more in the database, whose clock may have gone ahead.
 func (c *loop) disputedLanes() (lanes []string) {
-	for lane, until := range c.lanesPausedUntil {
-		if !until.After(c.now) {
-			delete(c.lanesPausedUntil, lane)
-			delete(c.disputed, lane)
-		}
-	}
-	for lane, is := range c.disputed {
-		if is {
-			lanes = append(lanes, lane)
-		}
-	}
-	return lanes
+	maps.DeleteFunc(c.lanesPausedUntil, func(_ string, until time.Time) bool { return !until.After(c.now) })
+	maps.DeleteFunc(c.disputed, func(lane string, _ bool) bool { return !c.lanePaused(lane) })
+	return slices.Collect(maps.Keys(c.disputed))
 }
 
 // knowPauses takes what the database says of pauses of lanes. What it has not been told yet it cannot say.

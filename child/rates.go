@@ -166,6 +166,8 @@ func (c *loop) tookTurns(s jobs.Step, r jobs.Reply) {
 	}
 	all := c.endOfRound(s, r, before)
 	switch {
+	case len(r.Claimed) == 0 && !all && r.Beyond && c.last == "" && c.served.Lane == "":
+		c.search, c.more = new(string), true // a new round, in which there are more lanes than when the search began
 	case len(r.Claimed) > 0:
 		c.search = nil
 		c.more = c.more || !all || len(r.Claimed) < r.Granted // what a lane left is for the others

@@ -53,9 +53,11 @@ func (c *loop) startPlanned() {
 	}
 	if len(c.lanesPausedUntil) > 0 {
 		c.unplan(func(j jobs.Claimed) bool {
-			paused := c.lanePaused(j.Lane)
-			c.disputed[j.Lane] = c.disputed[j.Lane] || paused
-			return paused
+			if !c.lanePaused(j.Lane) {
+				return false
+			}
+			c.disputed[j.Lane] = true
+			return true
 		})
 	}
 	if c.pauseNews > c.pauseKnown {
