@@ -58,7 +58,8 @@ const freeSuspectStrictSQL = freeSuspectSQL + `
 
 func claimOf(which, free, lanesFree string) string {
 	free = strings.ReplaceAll(free, "{waiting}", "$10")
-	return strings.NewReplacer("{which}", which, "{free}", free, "{lanes_free}", lanesFree).Replace(claimSQL)
+	whole := strings.ReplaceAll(claimSQL, "{which}", which)
+	return strings.ReplaceAll(strings.ReplaceAll(whole, "{free}", free), "{lanes_free}", lanesFree)
 }
 
 var dueSQL = strings.Replace(dueOfBothSQL, "{suspects}", suspects, 1)
@@ -192,7 +193,7 @@ var (
 )
 
 func headOf(which, free string) string {
-	return strings.NewReplacer("{which}", which, "{free}", strings.ReplaceAll(free, "{waiting}", "$3")).Replace(headSQL)
+	return strings.ReplaceAll(strings.ReplaceAll(headSQL, "{which}", which), "{free}", strings.ReplaceAll(free, "{waiting}", "$3"))
 }
 
 // Head is the job that a Step which claims one would claim; 0: none. It finds the job that Postgres refuses to let us

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -189,8 +188,12 @@ set epoch = epoch + 1, supervisor = $2, n = $3, c = $4, host = $5, boot_id = $6,
 		where j.state = 'running' and j.queue = $1 and j.locked_at = settled_at) end,
 	settings = $11
 where queue = $1
-returning epoch, holder, {ago greatest(empty_at, least(paused_until, now()))}, {ago lanes_empty_at}, {ago settled_at}, quotas, waiting, lane, lane_left,
-	lanes_paused_until > now()`
+returning epoch, holder,
+	-- Times as how long ago they were, bounded: infinity is an error in arithmetic.
+	extract(epoch from now() - greatest(least(greatest(empty_at, least(paused_until, now())), now()), now() - interval '100 days'))::float8,
+	extract(epoch from now() - greatest(least(lanes_empty_at, now()), now() - interval '100 days'))::float8,
+	extract(epoch from now() - greatest(least(settled_at, now()), now() - interval '100 days'))::float8,
+	quotas, waiting, lane, lane_left, lanes_paused_until > now()`
 
 func (s Schema) take(ctx context.Context, tx pgx.Tx, queue string, b Bid) (*Acquired, error) {
 	settings, err := json.Marshal(b.Settings)
@@ -209,7 +212,7 @@ func (s Schema) take(ctx context.Context, tx pgx.Tx, queue string, b Bid) (*Acqu
 	a := &Acquired{Queue: q}
 	var empty, lanesEmpty, settled float64
 	var paused bool
-	err = tx.QueryRow(ctx, s.sql(takeAgoSQL), queue, h.Supervisor, h.N, h.C, h.Host, h.BootID, h.PIDNamespace, h.PID,
+	err = tx.QueryRow(ctx, s.sql(takeSQL), queue, h.Supervisor, h.N, h.C, h.Host, h.BootID, h.PIDNamespace, h.PID,
 		h.ProcessStart, seconds(b.TTL), string(settings)).Scan(&q.epoch, &q.holder, &empty, &lanesEmpty, &settled, &a.Quotas, &a.Waiting, &a.Lane,
 		&a.LaneLeft, &paused)
 	if err != nil {
@@ -227,10 +230,6 @@ func (s Schema) take(ctx context.Context, tx pgx.Tx, queue string, b Bid) (*Acqu
 	}
 	return a, nil
 }
-
-// takeAgoSQL is takeSQL with times as how long ago they were, bounded, for infinity is an error in arithmetic.
-var takeAgoSQL = regexp.MustCompile(`\{ago ([^}]+)\}`).ReplaceAllString(takeSQL,
-	"extract(epoch from now() - greatest(least($1, now()), now() - interval '100 days'))::float8")
 
 // The longest interval between two starts of a lane is under an hour. A bucket was empty at the end of a pause too.
 const laneTurnsSQL = `

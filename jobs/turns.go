@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -201,32 +202,41 @@ const othersSQL = `(
 		limit 1)`
 
 // placesStrictSQL: a job that was started before goes first, though its run_at is that of its retry.
-var placesStrictSQL = strings.NewReplacer("and {others_only}", "and {others_only} and attempts > 0").Replace(placesSQL) + ` || ` +
-	strings.NewReplacer("granted g cross", `(
+func placesStrictSQL() string {
+	first := strings.Replace(placesSQL, "and {others_only}", "and {others_only} and attempts > 0", 1)
+	return first + ` || ` + strings.Replace(placesSQL, "granted g cross", `(
 			select *
 			from granted g
 			where exists (
 				select from {jobs} s
 				where s.queue = $1 and s.state = 'pending' and s.attempts > 0 and s.lane collate "C" = g.lane) is not true
-		) g cross`).Replace(placesSQL)
+		) g cross`, 1)
+}
 
-var (
-	inTurnSQL           = inTurn(claimedSQL, freeSQL, placesSQL)
-	inTurnStrictSQL     = inTurn(claimedSQL, freeStrictSQL, placesStrictSQL)
-	headInTurnSQL       = inTurn(onlyFoundSQL, freeSQL, placesSQL)
-	headInTurnStrictSQL = inTurn(onlyFoundSQL, freeStrictSQL, placesStrictSQL)
-)
+// inTurn are the statements, made when the first queue of a process needs them: most have but one lane.
+var inTurn = sync.OnceValue(func() (all struct{ claim, claimStrict, head, headStrict string }) {
+	all.claim = inTurnOf(claimedSQL, freeSQL, placesSQL)
+	all.claimStrict = inTurnOf(claimedSQL, freeStrictSQL, placesStrictSQL())
+	all.head = inTurnOf(onlyFoundSQL, freeSQL, placesSQL)
+	all.headStrict = inTurnOf(onlyFoundSQL, freeStrictSQL, placesStrictSQL())
+	return all
+})
 
-func inTurn(claimed, free, places string) string {
-	whole := strings.ReplaceAll(claimInTurnSQL, "{claimed}", claimed)
-	whole = strings.NewReplacer("{free}", free, "{places}", places, "{others}", othersSQL).Replace(whole)
-	return strings.NewReplacer("{others_only}", notSuspect, "{suspects}", suspects).Replace(whole)
+func inTurnOf(claimed, free, places string) string {
+	whole := claimInTurnSQL
+	for _, part := range [][2]string{
+		{"{claimed}", claimed}, {"{free}", free}, {"{places}", places}, {"{others}", othersSQL}, {"{others_only}", notSuspect},
+		{"{suspects}", suspects},
+	} {
+		whole = strings.ReplaceAll(whole, part[0], part[1])
+	}
+	return whole
 }
 
 func (q *Queue) claimInTurn(b *pgx.Batch, s Step, reply *Reply) {
-	sql := inTurnSQL
+	sql := inTurn().claim
 	if s.Turns.Strict {
-		sql = inTurnStrictSQL
+		sql = inTurn().claimStrict
 	}
 	begin, left, args := q.turnArgs(s)
 	b.Queue(q.sql(sql), args...).Query(func(rows pgx.Rows) error {
@@ -258,9 +268,9 @@ func (q *Queue) turnArgs(s Step) (begin string, left int, args []any) {
 
 // headInTurn is Head where lanes take turns.
 func (q *Queue) headInTurn(ctx context.Context, s Step) (int64, error) {
-	sql := headInTurnSQL
+	sql := inTurn().head
 	if s.Turns.Strict {
-		sql = headInTurnStrictSQL
+		sql = inTurn().headStrict
 	}
 	s.Claim = 1
 	_, _, args := q.turnArgs(s)
