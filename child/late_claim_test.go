@@ -28,6 +28,7 @@ func TestWhatIsBeingClaimedIsNotStartedAfterTheOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.set.Lease = 5 * time.Minute // a tenth of it is how long the Step waits for the lock
+			r.set.Times.Sweep = time.Hour // it waits for the same lock
 			var starts atomic.Int32
 			r.handle("ok", func(context.Context, jobs.Job) error { starts.Add(1); return nil })
 			r.start()
