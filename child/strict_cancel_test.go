@@ -52,7 +52,7 @@ func TestACancelledJobHoldsItsStrictLaneUntilItHasEnded(t *testing.T) {
 	close(end)
 	s.reach(r, "a", 3)
 	inOrder(t, "a", s.of("a"))
-	r.want(`select string_agg(state, ' ' order by id) from jobs where id <= 3`, "dead done done")
+	r.until(`select string_agg(state, ' ' order by id) = 'dead done done' from jobs where id <= 3`)
 }
 
 // The poll floor and the retry are an hour away: only the word of the operator lets the next one go on.
