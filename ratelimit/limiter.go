@@ -14,12 +14,6 @@ type Limits struct {
 	Quotas []Quota // no two of the same window
 }
 
-// Equal reports whether both say the same.
-func (l Limits) Equal(o Limits) bool { return l.Limit == o.Limit && slices.Equal(l.Quotas, o.Quotas) }
-
-// None reports whether nothing is limited.
-func (l Limits) None() bool { return l.PerSecond == 0 && len(l.Quotas) == 0 }
-
 // Saved is the state of a Limiter as it was stored, and how long ago.
 type Saved struct {
 	EmptyFor  time.Duration // of State, now; below zero, as from a clock that went back, it counts as 0
@@ -37,7 +31,6 @@ type State struct {
 // Limiter holds the starts of one queue to its Limits, and to pauses. Times must be of one clock that does not go back;
 // one that does grants nothing. A Limiter is for one goroutine.
 type Limiter struct {
-	limits Limits
 	pace   Pace
 	quotas quotas
 	paused time.Time // nothing starts before, and nothing at once then
@@ -51,7 +44,7 @@ func New(limits Limits, now time.Time, saved Saved) (*Limiter, error) {
 	if err != nil {
 		saved.EmptyFor = 0 // who knows
 	}
-	l := &Limiter{limits: limits, pace: *NewPace(limits.Limit, now, saved.EmptyFor), quotas: known.of(limits.Quotas, now)}
+	l := &Limiter{pace: *NewPace(limits.Limit, now, saved.EmptyFor), quotas: known.of(limits.Quotas, now)}
 	l.Count(now, saved.Uncounted)
 	return l, err
 }
@@ -127,7 +120,6 @@ func (l *Limiter) Pause(until time.Time) { l.paused = until }
 func (l *Limiter) SetLimits(limits Limits, now time.Time) {
 	l.pace.SetLimit(limits.Limit, now)
 	l.quotas = l.quotas.of(limits.Quotas, now)
-	l.limits = limits
 }
 
 // State returns the state to store: New takes it back at any later time, in this process or another.

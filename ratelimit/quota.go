@@ -16,13 +16,12 @@ type Quota struct {
 	Window time.Duration // a second or more
 }
 
-// Starts are counted in slices of a hundredth of the window. A window touches at most one slice more than it is
-// long; one more is for the way to whoever counts, which is not the same for all starts. So in two of a hundred parts
-// less than the window's starts are allowed: 98 % can be reached.
-const (
-	slices100 = 100
-	counted   = slices100 + 2
-)
+// Slices is in how many parts of the window starts are counted. A window touches at most one slice more than it is
+// long; one more is for the way to whoever counts, which is not the same for all starts. So the starts of a window come
+// in 102 parts of it at least: 98 % can be reached.
+const Slices = 100
+
+const counted = Slices + 2
 
 // counter holds the starts of one queue to one Quota.
 type counter struct {
@@ -35,7 +34,7 @@ func newCounter(quota Quota, now time.Time) *counter { return &counter{quota: qu
 
 // slice is rounded up: shorter ones would not cover the window.
 func (c *counter) slice() time.Duration {
-	return (c.quota.Window + slices100 - 1) / slices100
+	return (c.quota.Window + Slices - 1) / Slices
 }
 
 // passed is how many slices have begun from the first of counts until t.
