@@ -60,8 +60,8 @@ func (c *loop) startRates(a *jobs.Acquired) {
 	c.lanes = ratelimit.NewLanes(laneLimit(w), c.now, a.Lanes.EmptyFor, a.Lanes.Turns)
 	c.served = jobs.Served{Lane: a.Lane, LaneLeft: a.LaneLeft}
 	c.last, c.search = "", nil
-	c.lanesPaused = len(a.PausedLanes)+len(c.lanesToPause) > 0
-	c.knowPauses(a.PausedLanes)
+	c.lanesPaused = len(c.lanesToPause) > 0 // of all others the first Step tells
+	c.knowPauses(nil)
 }
 
 // stored is what the next holder has to know.
@@ -222,7 +222,7 @@ func (c *loop) recountQuotas() op {
 		a := recounted{known: map[time.Duration][]ratelimit.Past{}}
 		a.err = l.withQueue(within, func(ctx context.Context, q *jobs.Queue) error {
 			for _, quota := range quotas {
-				started, err := q.Started(ctx, quota.Window, 100)
+				started, err := q.Started(ctx, quota.Window, ratelimit.Slices)
 				if err != nil {
 					return err
 				}

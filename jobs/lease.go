@@ -42,13 +42,12 @@ type Death struct {
 // Acquired is a queue that is ours now.
 type Acquired struct {
 	*Queue
-	Rates                     // as stored, but for EmptyFor, which has grown since, and Waiting, which has what died
-	Settled     time.Duration // since the quotas were stored
-	Lanes       LaneRates
-	PausedLanes map[string]time.Duration // for how long
-	Kept        []int64                  // of Bid.Held: still ours, now under the new epoch
-	Recovered   []Ended                  // what others left running
-	Before      Holder                   // it was taken over from; zero: it was free
+	Rates                   // as stored, but for EmptyFor, which has grown since, and Waiting, which has what died
+	Settled   time.Duration // since the quotas were stored
+	Lanes     LaneRates
+	Kept      []int64 // of Bid.Held: still ours, now under the new epoch
+	Recovered []Ended // what others left running
+	Before    Holder  // it was taken over from; zero: it was free
 }
 
 // LaneRates is what is known of the starts of each lane.
@@ -193,7 +192,7 @@ returning epoch, holder,
 	extract(epoch from now() - greatest(least(greatest(empty_at, least(paused_until, now())), now()), now() - interval '100 days'))::float8,
 	extract(epoch from now() - greatest(least(lanes_empty_at, now()), now() - interval '100 days'))::float8,
 	extract(epoch from now() - greatest(least(settled_at, now()), now() - interval '100 days'))::float8,
-	quotas, waiting, lane, lane_left, lanes_paused_until > now()`
+	quotas, waiting, lane, lane_left`
 
 func (s Schema) take(ctx context.Context, tx pgx.Tx, queue string, b Bid) (*Acquired, error) {
 	settings, err := json.Marshal(b.Settings)
@@ -211,23 +210,13 @@ func (s Schema) take(ctx context.Context, tx pgx.Tx, queue string, b Bid) (*Acqu
 	}
 	a := &Acquired{Queue: q}
 	var empty, lanesEmpty, settled float64
-	var paused bool
 	err = tx.QueryRow(ctx, s.sql(takeSQL), queue, h.Supervisor, h.N, h.C, h.Host, h.BootID, h.PIDNamespace, h.PID,
 		h.ProcessStart, seconds(b.TTL), string(settings)).Scan(&q.epoch, &q.holder, &empty, &lanesEmpty, &settled, &a.Quotas, &a.Waiting, &a.Lane,
-		&a.LaneLeft, &paused)
+		&a.LaneLeft)
 	if err != nil {
 		return nil, fmt.Errorf("take row: %w", err)
 	}
 	a.EmptyFor, a.Lanes.EmptyFor, a.Settled = duration(empty), duration(lanesEmpty), duration(settled)
-	if paused {
-		rows, err := tx.Query(ctx, s.sql(pausedLanesSQL), queue)
-		if err != nil {
-			return nil, fmt.Errorf("read pauses of lanes: %w", err)
-		}
-		if a.PausedLanes, err = durations(rows); err != nil {
-			return nil, fmt.Errorf("read pauses of lanes: %w", err)
-		}
-	}
 	return a, nil
 }
 

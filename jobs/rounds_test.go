@@ -97,7 +97,7 @@ func TestAStepTellsWhichLanesArePausedIfItIsAsked(t *testing.T) {
 	}
 	for what, got := range map[string]map[string]time.Duration{
 		"asked":             s.step(a, jobs.Step{AskPauses: true}).PausedLanes,
-		"the next holder's": s.acquire(bid("a", 2, 1)).PausedLanes,
+		"the next holder's": s.step(s.acquire(bid("a", 2, 1)), jobs.Step{AskPauses: true}).PausedLanes,
 	} {
 		same(t, what+": number of lanes", len(got), 2)
 		near(t, what+": lane a", got["a"], time.Hour)

@@ -161,7 +161,7 @@ func (q *Queue) pauseLanes(b *pgx.Batch, pauses map[string]LanePause) {
 	b.Queue(q.sql(pauseLanesSQL), q.name, q.epoch, q.holder, lanes, lengths, whys)
 }
 
-// There may be more, but nobody has as many customers refused at once.
+// Of any more the claim still knows: it looks by itself.
 const pausedLanesSQL = `
 select lane, extract(epoch from least(paused_until, now() + interval '100 days') - now())::float8
 from {lanes}
