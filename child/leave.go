@@ -3,7 +3,6 @@ package child
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"slices"
 	"syscall"
@@ -133,7 +132,8 @@ func (c *loop) release() op {
 	if c.withoutOutcomes {
 		ended = nil // whoever acquires next brings them back
 	}
-	last := jobs.Step{Rates: c.stored(), Starts: c.starts, Pause: c.toPause, Why: c.why, Lanes: maps.Clone(c.lanesToPause), Ended: ended}
+	last := c.told()
+	last.Ended = ended
 	lanes, within := c.storedLanes(), c.opTimeout()
 	return func(l *link) any {
 		return released{l.withQueue(within, func(ctx context.Context, q *jobs.Queue) error {

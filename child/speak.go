@@ -81,7 +81,7 @@ func (c *loop) speak() {
 
 // nextStep is what there is to say now, and whether it is worth a round trip.
 func (c *loop) nextStep() (s jobs.Step, needed bool) {
-	s = jobs.Step{Rates: c.stored(), Starts: c.starts, Pause: c.toPause, Why: c.why, Lanes: maps.Clone(c.lanesToPause)}
+	s = c.told()
 	if c.bare {
 		return s, true
 	}
@@ -106,6 +106,11 @@ func (c *loop) nextStep() (s jobs.Step, needed bool) {
 	// In a backlog what is due next is of no interest, but for a suspect, which must not wait for its end.
 	s.AskDue = s.Claim > 0 && c.news && (!c.full || s.Suspect || c.now.Sub(c.dueFrom) > time.Second)
 	return s, needed
+}
+
+// told is what every Step says, a release too.
+func (c *loop) told() jobs.Step {
+	return jobs.Step{Rates: c.stored(), Starts: c.starts, Pause: c.toPause, Why: c.why, Lanes: maps.Clone(c.lanesToPause)}
 }
 
 // toClaim adds to a Step what it is to claim.

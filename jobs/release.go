@@ -33,15 +33,7 @@ set empty_at = excluded.empty_at`
 // the error is ErrLeaseLost.
 func (q *Queue) Release(ctx context.Context, last Step, lanes LaneRates) error {
 	batch := &pgx.Batch{}
-	// The row of the queue first, as everywhere: an acquire that passed between the outcomes and the release would
-	// find the rows of the outcomes locked and leave them.
-	q.renew(batch, last, new(Reply))
-	if len(last.Lanes) > 0 {
-		q.pauseLanes(batch, last.Lanes)
-	}
-	if len(last.Ended) > 0 {
-		q.record(batch, last.Ended, new([]int64))
-	}
+	q.tell(batch, last, new(Reply))
 	if len(lanes.Turns) > 0 {
 		names, ago := make([]string, 0, len(lanes.Turns)), make([]float64, 0, len(lanes.Turns))
 		for lane, since := range lanes.Turns {
@@ -49,17 +41,16 @@ func (q *Queue) Release(ctx context.Context, last Step, lanes LaneRates) error {
 		}
 		batch.Queue(q.sql(keepTurnsSQL), q.name, q.epoch, q.holder, names, ago)
 	}
-	q.queueTrue(batch, releaseSQL, q.name, q.epoch, q.holder, seconds(lanes.EmptyFor))
-	if err := q.conn.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("release queue %s: %w", q.name, err)
-	}
-	return nil
+	return q.release(ctx, batch, seconds(lanes.EmptyFor))
 }
 
 // giveBack releases the queue with the rates as the acquire left them.
-func (q *Queue) giveBack(ctx context.Context) error {
-	batch := &pgx.Batch{}
-	q.queueTrue(batch, releaseSQL, q.name, q.epoch, q.holder, nil)
+func (q *Queue) giveBack(ctx context.Context) error { return q.release(ctx, &pgx.Batch{}, nil) }
+
+// release sends a batch, and with it the queue back. lanesEmpty is how long ago the bucket of every lane was empty; nil:
+// as it stands there.
+func (q *Queue) release(ctx context.Context, batch *pgx.Batch, lanesEmpty any) error {
+	q.queueTrue(batch, releaseSQL, q.name, q.epoch, q.holder, lanesEmpty)
 	if err := q.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("release queue %s: %w", q.name, err)
 	}

@@ -74,13 +74,7 @@ func (q *Queue) Step(ctx context.Context, s Step) (Reply, error) {
 
 func (q *Queue) step(ctx context.Context, s Step) (reply Reply, err error) {
 	batch := &pgx.Batch{}
-	q.renew(batch, s, &reply)
-	if len(s.Lanes) > 0 {
-		q.pauseLanes(batch, s.Lanes)
-	}
-	if len(s.Ended) > 0 {
-		q.record(batch, s.Ended, &reply.Recorded)
-	}
+	q.tell(batch, s, &reply)
 	if len(s.Held) > 0 {
 		q.findGone(batch, s.Held, &reply.Gone)
 	}
@@ -100,6 +94,18 @@ func (q *Queue) step(ctx context.Context, s Step) (reply Reply, err error) {
 		})
 	}
 	return reply, q.conn.SendBatch(ctx, batch).Close()
+}
+
+// tell adds what a Step and a release both say: the state of the rates, pauses, outcomes. The row of the queue comes first,
+// as everywhere: an acquire that passed between the outcomes and the rest would find their rows locked and leave them.
+func (q *Queue) tell(b *pgx.Batch, s Step, reply *Reply) {
+	q.renew(b, s, reply)
+	if len(s.Lanes) > 0 {
+		q.pauseLanes(b, s.Lanes)
+	}
+	if len(s.Ended) > 0 {
+		q.record(b, s.Ended, &reply.Recorded)
+	}
 }
 
 // No row back: the lease is lost, and the statements behind this one change nothing either.
