@@ -34,8 +34,10 @@ type loop struct {
 	connection
 	lease
 	rates
+	turning
 	pausing
 	work
+	claiming
 	speaking
 	leaving
 }

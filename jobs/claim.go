@@ -1,10 +1,8 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,33 +94,6 @@ func (s Step) turns() Turns {
 		return Turns{}
 	}
 	return *s.Turns
-}
-
-// claimedRow is a job as RETURNING has it: in no order.
-type claimedRow struct {
-	Claimed
-	runAt float64 // seconds; may be infinite
-}
-
-func (q *Queue) scanClaimed(row pgx.CollectableRow, others *bool) (claimedRow, error) {
-	c := claimedRow{Claimed: Claimed{Job: Job{Queue: q.name}}}
-	return c, row.Scan(&c.ID, &c.Name, (*[]byte)(&c.Args), &c.Lane, &c.Attempt, &c.Requeues, &c.Throttled, &c.Counted, &c.Limit, &c.Suspect,
-		&c.runAt, others)
-}
-
-// sortByAge has the longest due first.
-func sortByAge(rows []claimedRow) {
-	slices.SortFunc(rows, func(a, b claimedRow) int {
-		return cmp.Or(cmp.Compare(a.runAt, b.runAt), cmp.Compare(a.ID, b.ID))
-	})
-}
-
-func jobsOf(rows []claimedRow) []Claimed {
-	claimed := make([]Claimed, len(rows))
-	for i, row := range rows {
-		claimed[i] = row.Claimed
-	}
-	return claimed
 }
 
 // Its snapshot has the retries this Step recorded. Suspects have an index of their own, nearly always empty.

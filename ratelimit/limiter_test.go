@@ -49,7 +49,7 @@ func TestDueOfAllLimitsCountsTheTurnsThatNextNames(t *testing.T) {
 		if due > least(limits.Quotas) {
 			t.Fatalf("turns due until %s ahead: got %d, more than the quota of %d", until.Sub(h.now), due, least(limits.Quotas))
 		}
-		if (limits.PerSecond == 0 && len(limits.Quotas) == 0) {
+		if limits.PerSecond == 0 && len(limits.Quotas) == 0 {
 			if got := h.limiter.Next(h.now, 9).After(until); got != (due == 0) {
 				t.Fatalf("no limit: %d turns due until %s ahead, Next: in %s", due, until.Sub(h.now), h.limiter.Next(h.now, 9).Sub(h.now))
 			}
