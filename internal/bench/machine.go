@@ -7,28 +7,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"golang.org/x/sys/unix"
 )
-
-// machine says what the figures were measured on.
-func (b *bench) machine(ctx context.Context) (string, error) {
-	var postgres string
-	if err := b.db.QueryRow(ctx, `select current_setting('server_version')`).Scan(&postgres); err != nil {
-		return "", err
-	}
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
-		return "", fmt.Errorf("read the kernel's name: %w", err)
-	}
-	return fmt.Sprintf("%s: %d cores, %s %s %s, Postgres %s with default durability, %s",
-		time.Now().Format("2006-01-02 15:04"), runtime.NumCPU(), unix.ByteSliceToString(u.Sysname[:]),
-		unix.ByteSliceToString(u.Release[:]), runtime.GOARCH, postgres, runtime.Version()), nil
-}
 
 // commitsTime is how long the machine's own limit is measured, in seconds, each time just before ours: what else
 // the machine does then, it does to both.

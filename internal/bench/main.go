@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 
 	"queuekeeper/cli"
 	"queuekeeper/internal/localpg"
+	"queuekeeper/internal/tryout"
 	"queuekeeper/migrations"
 )
 
@@ -29,20 +28,17 @@ const (
 )
 
 // part is something to measure, once in every round.
-type part struct {
-	name    string
-	measure func(context.Context, *bench) ([]figure, error)
-}
+type part = func(context.Context, *bench) ([]figure, error)
 
-var parts = []part{
-	{"serial", serial},
-	{"batch", batch},
-	{"latency", latency},
-	{"pace", pace},
-	{"idle", idle},
-	{"start200", start200},
-	{"kill", kill},
-	{"lanes", lanes},
+var parts = tryout.Parts[part]{
+	{Name: "serial", Do: serial},
+	{Name: "batch", Do: batch},
+	{Name: "latency", Do: latency},
+	{Name: "pace", Do: pace},
+	{Name: "idle", Do: idle},
+	{Name: "start200", Do: start200},
+	{Name: "kill", Do: kill},
+	{Name: "lanes", Do: lanes},
 }
 
 var pending = flag.Int("pending", 100_000, "jobs of each queue of the part lanes")
@@ -58,9 +54,9 @@ func main() {
 }
 
 func run() error {
-	only := flag.String("only", "", "measure these `parts` and no others: "+strings.Join(names(parts), ","))
+	only := flag.String("only", "", "measure these `parts` and no others: "+parts.Names())
 	flag.Parse()
-	chosen, err := choose(*only)
+	chosen, err := parts.Choose(*only)
 	if err != nil {
 		return err
 	}
@@ -69,29 +65,6 @@ func run() error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not done within %s", patience))
 	defer cancel()
 	return measure(ctx, chosen)
-}
-
-func names(parts []part) (names []string) {
-	for _, p := range parts {
-		names = append(names, p.name)
-	}
-	return names
-}
-
-// choose returns the parts a list names; "" names all.
-func choose(list string) ([]part, error) {
-	if list == "" {
-		return parts, nil
-	}
-	var chosen []part
-	for _, name := range strings.Split(list, ",") {
-		i := slices.Index(names(parts), name)
-		if i < 0 {
-			return nil, fmt.Errorf("no part is called %q: there are %s", name, strings.Join(names(parts), ", "))
-		}
-		chosen = append(chosen, parts[i])
-	}
-	return chosen, nil
 }
 
 // settings leave room for a connection of each of start200's children.
@@ -104,7 +77,7 @@ type bench struct {
 	db       *pgx.Conn
 }
 
-func measure(ctx context.Context, chosen []part) (err error) {
+func measure(ctx context.Context, chosen tryout.Parts[part]) (err error) {
 	b := &bench{}
 	if b.folder, err = os.MkdirTemp("", "queuekeeper-bench-"); err != nil {
 		return err
@@ -121,7 +94,7 @@ func measure(ctx context.Context, chosen []part) (err error) {
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
-	machine, err := b.machine(ctx)
+	machine, err := tryout.Machine(ctx, b.db)
 	if err != nil {
 		return err
 	}
@@ -129,10 +102,10 @@ func measure(ctx context.Context, chosen []part) (err error) {
 	var t table
 	for round := range rounds {
 		for _, p := range chosen {
-			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, rounds, p.name)
-			figures, err := p.measure(ctx, b)
+			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, rounds, p.Name)
+			figures, err := p.Do(ctx, b)
 			if err != nil {
-				return fmt.Errorf("%s: %w", p.name, err)
+				return fmt.Errorf("%s: %w", p.Name, err)
 			}
 			t.add(figures)
 		}

@@ -75,19 +75,7 @@ func paceFigures(perSecond int, starts []time.Time) []figure {
 		},
 		{
 			what: fmt.Sprintf("windows of %s over the limit of %d/s", windows.Shortest(limit), perSecond), worst: true,
-			measured: float64(windowsOver(limit, starts)), aim: zero,
+			measured: float64(windows.Over(starts, windows.Shortest(limit), windows.Allowed(limit, 1, windows.Shortest(limit)))), aim: zero,
 		},
 	}
-}
-
-// windowsOver counts the windows, each beginning with a start, that hold more starts than the limit allows.
-func windowsOver(perSecond float64, starts []time.Time) (over int) {
-	w := windows.Shortest(perSecond)
-	allowed := windows.Allowed(perSecond, 1, w)
-	for i := allowed; i < len(starts); i++ {
-		if starts[i].Sub(starts[i-allowed]) < w {
-			over++
-		}
-	}
-	return over
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"queuekeeper/internal/tryout"
 )
 
 // worker is a [[worker]] of the file.
@@ -75,7 +76,7 @@ func (b *bench) running(ctx context.Context, binary, databaseURL string, workers
 		err = context.Cause(working)
 	}
 	if err = errors.Join(err, stop(cmd, ended)); err != nil {
-		return fmt.Errorf("%w\nthe log ends with:\n%s", err, tail(log.Name(), 20))
+		return fmt.Errorf("%w\nthe log ends with:\n%s", err, tryout.Tail(log.Name(), 20))
 	}
 	return nil
 }
@@ -109,14 +110,4 @@ func stop(cmd *exec.Cmd, ended <-chan error) error {
 		return fmt.Errorf("the supervisor: %w", status)
 	}
 	return nil
-}
-
-// tail returns the last n lines of a file, or why it cannot be read.
-func tail(path string, n int) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := bytes.Split(bytes.TrimSpace(text), []byte{'\n'})
-	return string(bytes.Join(lines[max(0, len(lines)-n):], []byte{'\n'}))
 }

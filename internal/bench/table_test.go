@@ -61,27 +61,6 @@ func TestPercentileIsAMeasuredDelay(t *testing.T) {
 	}
 }
 
-func TestWindowsOverAreCounted(t *testing.T) {
-	at := func(ms ...int) (starts []time.Time) {
-		for _, m := range ms {
-			starts = append(starts, time.Unix(0, 0).Add(time.Duration(m)*time.Millisecond))
-		}
-		return starts
-	}
-	for _, c := range []struct {
-		starts []time.Time
-		want   int
-	}{
-		{at(0, 500, 1000, 1500), 0},
-		{at(0, 500, 999, 1500), 1},       // [0, 1000) has three
-		{at(0, 500, 999, 1499, 2100), 2}, // and so has [500, 1500)
-	} {
-		if got := windowsOver(2, c.starts); got != c.want {
-			t.Errorf("windows over 2/s of %v: got %d, want %d", c.starts, got, c.want)
-		}
-	}
-}
-
 func TestWhatProgramsSayIsRead(t *testing.T) {
 	tps, err := parseTPS([]byte("latency average = 0.536 ms\ntps = 1864.25 (without initial connection time)\n"))
 	if err != nil || tps != 1864.25 {
@@ -122,16 +101,6 @@ func TestStartIsBesideItsLimitAndItsAim(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("table: got %q, want it to contain %q", got, want)
 		}
-	}
-}
-
-func TestPartsAreChosenByName(t *testing.T) {
-	chosen, err := choose("kill,start200")
-	if got := names(chosen); err != nil || len(got) != 2 || got[0] != "kill" || got[1] != "start200" {
-		t.Errorf("parts: got %v, %v, want kill and start200", got, err)
-	}
-	if _, err := choose("start"); err == nil || !strings.Contains(err.Error(), "start200") {
-		t.Errorf("unknown part: got %v, want an error that names the parts there are", err)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"queuekeeper/internal/tryout"
 )
 
 // kind is what can happen.
@@ -121,7 +123,7 @@ func stopChild(r *round, _ context.Context, e *event) (string, error) {
 // continueLater ends a stop.
 func (r *round) continueLater(p process, after time.Duration) {
 	r.later.Go(func() {
-		pause(context.Background(), after)
+		tryout.Pause(context.Background(), after)
 		p.send(syscall.SIGCONT)
 	})
 }
@@ -160,6 +162,6 @@ func (c *chaos) restartPostgres(ctx context.Context, away time.Duration) error {
 	if err := c.postgres.Halt(ctx); err != nil {
 		return err
 	}
-	pause(ctx, away)
+	tryout.Pause(ctx, away)
 	return c.postgres.Resume(ctx)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"syscall"
 	"time"
+
+	"queuekeeper/internal/tryout"
 )
 
 // What happens to supervisors. Those that need one that serves find it: there always is one.
@@ -120,7 +122,7 @@ func beQuiet(r *round, _ context.Context, e *event) (string, error) {
 		return "", nil
 	}
 	r.later.Go(func() {
-		pause(context.Background(), e.lasts/2)
+		tryout.Pause(context.Background(), e.lasts/2)
 		s.send(syscall.SIGHUP)
 	})
 	return fmt.Sprintf("%s, for %.3f s", s.name(), (e.lasts / 2).Seconds()), nil

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"queuekeeper/internal/tryout"
 )
 
 // wayOut is how the supervisors of a round are told to leave.
@@ -41,7 +43,7 @@ func (r *round) leave(ctx context.Context) error {
 		if err := r.tell(leaving, sig); err != nil {
 			return err
 		}
-		pause(ctx, apart)
+		tryout.Pause(ctx, apart)
 	}
 	if cuts || r.way.all {
 		r.note(f, late)

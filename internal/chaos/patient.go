@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"queuekeeper/internal/tryout"
 )
 
 // patience is how long we wait for what must happen, on a busy machine.
@@ -25,7 +27,7 @@ func (p *patient) do(ctx context.Context, what func(context.Context, *pgx.Conn) 
 			return nil
 		}
 		p.close()
-		if !pause(ctx, 50*time.Millisecond) {
+		if !tryout.Pause(ctx, 50*time.Millisecond) {
 			return err
 		}
 	}
@@ -44,17 +46,5 @@ func (p *patient) close() {
 	if p.conn != nil {
 		_ = p.conn.Close(context.Background()) // it is of no use any more
 		p.conn = nil
-	}
-}
-
-// pause waits for a moment, and reports whether ctx lets us go on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"queuekeeper/internal/tryout"
 )
 
 // round is one of them as it is played. One goroutine owns it; the others only send signals, enqueue, watch, and
@@ -117,7 +119,7 @@ func (r *round) hurt(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", e.kind.name, err)
 		}
 	}
-	pause(ctx, time.Until(r.began.Add(window)))
+	tryout.Pause(ctx, time.Until(r.began.Add(window)))
 	r.repairs.Wait()
 	if err := <-enqueued; err != nil {
 		return fmt.Errorf("enqueue: %w", err)
@@ -132,7 +134,7 @@ func (r *round) hurt(ctx context.Context) error {
 }
 
 func (r *round) happen(ctx context.Context, e *event) error {
-	if !pause(ctx, time.Until(r.began.Add(e.at))) {
+	if !tryout.Pause(ctx, time.Until(r.began.Add(e.at))) {
 		return ctx.Err()
 	}
 	at := time.Since(r.began)
@@ -153,7 +155,7 @@ func (r *round) enqueueMeanwhile(ctx context.Context) error {
 	db := patient{url: r.url()}
 	defer db.close()
 	for batch := 1; batch < batches; batch++ {
-		pause(ctx, time.Until(r.began.Add(time.Duration(batch)*window/batches)))
+		tryout.Pause(ctx, time.Until(r.began.Add(time.Duration(batch)*window/batches)))
 		if err := r.enqueue(ctx, &db, batch); err != nil {
 			return err
 		}
@@ -190,7 +192,7 @@ func until(ctx context.Context, so func() error) error {
 		if err == nil || time.Now().After(end) {
 			return err
 		}
-		if !pause(ctx, 10*time.Millisecond) {
+		if !tryout.Pause(ctx, 10*time.Millisecond) {
 			return ctx.Err()
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"queuekeeper/internal/tryout"
 )
 
 // supervisor is one that a round has started. Its number says when: the first is 1.
@@ -81,7 +83,7 @@ func (s *supervisor) started(ctx context.Context) error {
 		if m := startedPattern.FindSubmatch(text); m != nil {
 			s.id = string(m[1])
 		}
-		if !s.alive() || !pause(ctx, 5*time.Millisecond) {
+		if !s.alive() || !tryout.Pause(ctx, 5*time.Millisecond) {
 			return fmt.Errorf("%s did not start", s.name())
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"queuekeeper/internal/tryout"
 )
 
 // watch looks all the time who holds each queue, and measures how long one that has lost its holder is without a new
@@ -43,7 +45,7 @@ const lookEvery = 10 * time.Millisecond
 func (w *watch) run(ctx context.Context, url string) {
 	db := patient{url: url}
 	defer db.close()
-	for pause(ctx, lookEvery) {
+	for tryout.Pause(ctx, lookEvery) {
 		_ = db.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 			rows, err := conn.Query(ctx, holdingSQL)
 			if err != nil {

@@ -48,6 +48,7 @@ var mayImport = map[string][]string{
 	// For tests and tools.
 	"internal/eventually": {},
 	"internal/testdb":     {"internal/localpg", "migrations"},
+	"internal/tryout":     {},
 	"internal/windows":    {},
 }
 

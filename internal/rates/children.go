@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"queuekeeper/internal/tryout"
 )
 
 // holder is a child as the table names it. It needs Linux's /proc.
@@ -56,7 +58,7 @@ func (s *scene) killChild(ctx context.Context, queue string) error {
 		case !errors.Is(err, pgx.ErrNoRows):
 			return err
 		}
-		if !hit && !pause(ctx, 5*time.Millisecond) {
+		if !hit && !tryout.Pause(ctx, 5*time.Millisecond) {
 			return context.Cause(ctx)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"queuekeeper/internal/procs"
+	"queuekeeper/internal/tryout"
 )
 
 // fault is something that happens to a scene while it goes on.
@@ -93,7 +94,7 @@ func restarting(s *scene, p phase) []fault {
 			if err := s.postgres.Halt(ctx); err != nil {
 				return err
 			}
-			pause(ctx, o.lasts)
+			tryout.Pause(ctx, o.lasts)
 			if err := s.postgres.Resume(ctx); err != nil {
 				return err
 			}

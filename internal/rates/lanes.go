@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"queuekeeper/internal/procs"
+	"queuekeeper/internal/tryout"
 )
 
 // showLanes shows that lanes take turns, each by its weight, and that each has its own limit.
@@ -55,7 +56,7 @@ func (r *rig) showFlood(ctx context.Context, shown *section) error {
 			return err
 		}
 		for i := range latecomers {
-			if !pause(ctx, 500*time.Millisecond) {
+			if !tryout.Pause(ctx, 500*time.Millisecond) {
 				return context.Cause(ctx)
 			}
 			if err := s.enqueue(ctx, "flood", "", latecomer(i), -lead, 1); err != nil {
@@ -163,7 +164,7 @@ func (s *scene) started(ctx context.Context, queue string, counts func(event) bo
 		if len(slices.DeleteFunc(l.starts, func(e event) bool { return !counts(e) })) >= n {
 			return nil
 		}
-		if !pause(ctx, 200*time.Millisecond) {
+		if !tryout.Pause(ctx, 200*time.Millisecond) {
 			return context.Cause(ctx)
 		}
 	}

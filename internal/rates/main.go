@@ -13,27 +13,25 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"queuekeeper/cli"
 	"queuekeeper/internal/localpg"
+	"queuekeeper/internal/tryout"
 )
 
 const patience = 10 * time.Minute // for everything
 
 // part is something to show.
-type part struct {
-	name string
-	show func(context.Context, *rig) ([]section, error)
-}
+type part = func(context.Context, *rig) ([]section, error)
 
-var parts = []part{
-	{"rates", showRates},
-	{"refusals", showRefusals},
-	{"lanes", showLanes},
+var parts = tryout.Parts[part]{
+	{Name: "rates", Do: showRates},
+	{Name: "refusals", Do: showRefusals},
+	{Name: "lanes", Do: showLanes},
 }
 
 func main() {
@@ -53,11 +51,11 @@ func main() {
 }
 
 func run() error {
-	only := flag.String("only", "", "show these `parts` and no others: "+strings.Join(names(parts), ","))
+	only := flag.String("only", "", "show these `parts` and no others: "+parts.Names())
 	short := flag.Bool("short", false, "a few runs of a few seconds, to try the program itself")
 	write := flag.String("write", "", "put the results into this `file`, between its marks, too; needs all parts at full length")
 	flag.Parse()
-	chosen, err := choose(*only)
+	chosen, err := parts.Choose(*only)
 	if err == nil && *write != "" && (*only != "" || *short) {
 		err = errors.New("-write is for all results at full length: leave -only and -short out")
 	}
@@ -77,29 +75,6 @@ func run() error {
 		return err
 	}
 	return report(r.about, sections, *write)
-}
-
-func names(parts []part) (names []string) {
-	for _, p := range parts {
-		names = append(names, p.name)
-	}
-	return names
-}
-
-// choose returns the parts a list names; "" names all.
-func choose(list string) ([]part, error) {
-	if list == "" {
-		return parts, nil
-	}
-	var chosen []part
-	for _, name := range strings.Split(list, ",") {
-		i := slices.Index(names(parts), name)
-		if i < 0 {
-			return nil, fmt.Errorf("no part is called %q: there are %s", name, strings.Join(names(parts), ", "))
-		}
-		chosen = append(chosen, parts[i])
-	}
-	return chosen, nil
 }
 
 // rig is what all scenes share.
@@ -130,7 +105,12 @@ func newRig(ctx context.Context, short bool) (r *rig, err error) {
 	if r.postgres, err = localpg.Start(ctx, localpg.Options{}); err != nil {
 		return r, err
 	}
-	if r.about, err = r.machine(ctx); err != nil {
+	db, err := pgx.Connect(ctx, r.postgres.URL("postgres"))
+	if err != nil {
+		return r, err
+	}
+	defer db.Close(context.WithoutCancel(ctx))
+	if r.about, err = tryout.Machine(ctx, db); err != nil {
 		return r, err
 	}
 	if r.receiver, err = startReceiver(ctx, r.self, filepath.Join(r.folder, "arrivals")); err != nil {
@@ -140,11 +120,11 @@ func newRig(ctx context.Context, short bool) (r *rig, err error) {
 	return r, err
 }
 
-func (r *rig) show(ctx context.Context, chosen []part) (sections []section, err error) {
+func (r *rig) show(ctx context.Context, chosen tryout.Parts[part]) (sections []section, err error) {
 	for _, p := range chosen {
-		shown, err := p.show(ctx, r)
+		shown, err := p.Do(ctx, r)
 		if err != nil {
-			return sections, fmt.Errorf("%s: %w", p.name, err)
+			return sections, fmt.Errorf("%s: %w", p.Name, err)
 		}
 		sections = append(sections, shown...)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"queuekeeper/internal/tryout"
 )
 
 // nginxLimit is a rate as nginx writes it, for which there is a run behind it.
@@ -68,7 +70,7 @@ func startNginx(ctx context.Context, folder, receiver string) (*nginx, error) {
 	}
 	for _, port := range n.ports {
 		if err := listening(ctx, port); err != nil {
-			return nil, errors.Join(fmt.Errorf("start nginx: %w\n%s", err, tail(filepath.Join(folder, "error.log"), 5)), n.end())
+			return nil, errors.Join(fmt.Errorf("start nginx: %w\n%s", err, tryout.Tail(filepath.Join(folder, "error.log"), 5)), n.end())
 		}
 	}
 	return n, nil
@@ -116,7 +118,7 @@ func listening(ctx context.Context, port int) error {
 		if err == nil {
 			return conn.Close()
 		}
-		if !pause(ctx, 20*time.Millisecond) {
+		if !tryout.Pause(ctx, 20*time.Millisecond) {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"queuekeeper/internal/procs"
+	"queuekeeper/internal/tryout"
 )
 
 // refusal is a queue behind a receiver that refuses now and then.
@@ -85,14 +86,14 @@ func (s *scene) killInPauses(ctx context.Context, queue string, until time.Durat
 		}
 		refused := refusedOf(l.arrivals)
 		if len(refused) == seen {
-			if !pause(ctx, 50*time.Millisecond) {
+			if !tryout.Pause(ctx, 50*time.Millisecond) {
 				return context.Cause(ctx)
 			}
 			continue
 		}
 		seen = len(refused)
 		at := refused[seen-1].at.Add(refusedFor/10 + rand.N(refusedFor*8/10))
-		if !pause(ctx, at.Sub(onBoot(procs.BootClock()))) {
+		if !tryout.Pause(ctx, at.Sub(onBoot(procs.BootClock()))) {
 			return context.Cause(ctx)
 		}
 		if err := s.killChild(ctx, queue); err != nil {

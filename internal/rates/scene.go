@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"queuekeeper/internal/procs"
+	"queuekeeper/internal/tryout"
 	"queuekeeper/migrations"
 )
 
@@ -141,7 +142,7 @@ func (s *scene) offset() time.Duration { return procs.BootClock() - s.began }
 
 // until waits until the scene has been going on for that long.
 func (s *scene) until(ctx context.Context, offset time.Duration) error {
-	if !pause(ctx, offset-s.offset()) {
+	if !tryout.Pause(ctx, offset-s.offset()) {
 		return context.Cause(ctx)
 	}
 	return nil
@@ -174,7 +175,7 @@ func (s *scene) play(ctx context.Context, do ...func(context.Context) error) err
 		err = context.Cause(working) // the first
 	}
 	if err = errors.Join(err, s.stop()); err != nil {
-		return fmt.Errorf("%w\nthe log ends with:\n%s", err, tail(s.all[len(s.all)-1].log(), 20))
+		return fmt.Errorf("%w\nthe log ends with:\n%s", err, tryout.Tail(s.all[len(s.all)-1].log(), 20))
 	}
 	return nil
 }
@@ -186,16 +187,4 @@ func (s *scene) log(queue string) (log, error) {
 		return log{}, err
 	}
 	return readLog(s.folder, queue, arrivals)
-}
-
-// pause waits for a moment, and reports whether ctx lets us go on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"queuekeeper/internal/tryout"
 )
 
 // supervisor is one that a scene has started.
@@ -77,7 +79,7 @@ func (v *supervisor) up(ctx context.Context) error {
 			return fmt.Errorf("the supervisor did not start: %v\n%s", v.cmd.ProcessState, text)
 		default:
 		}
-		if !pause(ctx, 10*time.Millisecond) {
+		if !tryout.Pause(ctx, 10*time.Millisecond) {
 			return fmt.Errorf("the supervisor did not start within %s\n%s", startPatience, text)
 		}
 	}
@@ -95,7 +97,7 @@ func (v *supervisor) tookOn(ctx context.Context, queue string) error {
 		if bytes.Contains(text, []byte("limits taken on: queue="+queue+" ")) {
 			return nil
 		}
-		if !pause(ctx, 5*time.Millisecond) {
+		if !tryout.Pause(ctx, 5*time.Millisecond) {
 			return context.Cause(ctx)
 		}
 	}
@@ -145,14 +147,4 @@ func (v *supervisor) gone() error {
 		return fmt.Errorf("a supervisor that was told to leave: got %v, want exit status 0", v.cmd.ProcessState)
 	}
 	return nil
-}
-
-// tail returns the last n lines of a file, or why it cannot be read.
-func tail(path string, n int) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := bytes.Split(bytes.TrimSpace(text), []byte{'\n'})
-	return string(bytes.Join(lines[max(0, len(lines)-n):], []byte{'\n'}))
 }
