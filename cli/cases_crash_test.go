@@ -16,7 +16,7 @@ import (
 // catches signals the signal ends it, and nothing was started.
 func TestTermAtAnyMomentStartsNothingMore(t *testing.T) {
 	t.Parallel()
-	const rounds, apart, grace = 10, 50 * time.Millisecond, 5 * time.Second
+	const rounds, grace = 10, 5 * time.Second
 	s := newSite(t, `
 shutdown_timeout = "5s"
 [[worker]]
@@ -36,7 +36,12 @@ from unnest(array['alpha', 'beta', 'go']) q, generate_series(1, 600)`)
 		if round > rounds/2 {
 			s.until(`select count(*) > $1 from jobs where state = 'done'`, done)
 		}
-		time.Sleep(time.Duration(round) * apart) // part of the script
+		eventually.OK(t, patience, func() error { // every round one line further: at first not even the signals are caught
+			if got := strings.Count(p.log(), "\n"); got < round {
+				return fmt.Errorf("lines of the log: got %d, want %d", got, round)
+			}
+			return nil
+		})
 		told := time.Now()
 		p.signal(syscall.SIGTERM)
 		if took := p.exits(0, -1); took > grace {
@@ -142,8 +147,8 @@ concurrency = 10
 		done := value[int](s, `select count(*) from jobs where state = 'done'`)
 		s.exec(`insert into jobs (queue, name) select 'go', 'Breath' from generate_series(1, $1)`, each)
 		p := s.run()
-		s.until(`select count(*) >= $1 from jobs where state <> 'pending'`, done+random.IntN(each)+1)
-		time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond) // part of the script
+		moment := []string{`state <> 'pending'`, `state = 'done'`}[random.IntN(2)] // one has just started, or just ended
+		s.until(`select count(*) >= $1 from jobs where `+moment, done+random.IntN(each)+1)
 		p.signal(syscall.SIGINT)
 		p.exits(0)
 		done = value[int](s, `select count(*) from jobs where state = 'done'`)
